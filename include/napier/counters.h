@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Counters, and the file in which others read them.
+ *
+ * Every counter has one writer at a time, so an increment is a plain add; readers in any thread or
+ * process see whole values. An engine with a run directory keeps them in a mapped file there
+ * (`counters`), laid out as struct counters_file: reading never disturbs the data path. Record
+ * positions are fixed for the life of a port; a record is valid while `in_use` is not 0.
+ */
+#ifndef NAPIER_COUNTERS_H
+#define NAPIER_COUNTERS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(default)
+
+typedef _Atomic uint64_t counter;
+
+/* The one writer's increment: no lock prefix. */
+static inline void counter_add(counter *c, uint64_t n)
+{
+	atomic_store_explicit(c, atomic_load_explicit(c, memory_order_relaxed) + n,
+			      memory_order_relaxed);
+}
+
+static inline uint64_t counter_read(const counter *c)
+{
+	return atomic_load_explicit((counter *)c, memory_order_relaxed);
+}
+
+/*
+ * Why a packet ended inside the engine: constant, name (in `show` and in JSON), text.
+ * A new reason is added at the end and gets its counter and its name from here.
+ */
+#define DROP_REASONS(X)                                                                            \
+	X(POOL_EMPTY, "pool_empty", "no free frame to receive or copy into")                       \
+	X(TOO_LONG, "too_long", "longer than the port or a frame can take")                        \
+	X(TOO_SHORT, "too_short", "shorter than an Ethernet header")                               \
+	X(NO_HANDLER, "no_handler", "the port it came in by has no handler")                       \
+	X(TX_FULL, "tx_full", "the transmit ring of the port was full")                            \
+	X(TX_DOWN, "tx_down", "the port to send on was down or closed")                            \
+	X(TX_ERROR, "tx_error", "the kernel refused to send it")                                   \
+	X(GSO, "gso", "a super-packet for a port that takes no super-packets")                     \
+	X(BRIDGE_SAME_PORT, "bridge_same_port", "the destination is behind the port it came from") \
+	X(BRIDGE_NO_PORT, "bridge_no_port", "the bridge has no other port to flood to")            \
+	X(BRIDGE_VLAN, "bridge_vlan", "the VLAN is not allowed on the port")                       \
+	X(BRIDGE_SOURCE, "bridge_source", "the source address is a group address or zero")         \
+	X(BRIDGE_RESERVED, "bridge_reserved", "a link-local group address, never forwarded")       \
+	X(HANDLER, "handler", "dropped by a handler on purpose")
+
+enum drop_reason {
+#define X(constant, name, text) DROP_##constant,
+	DROP_REASONS(X)
+#undef X
+		DROP_MAX
+};
+
+const char *drop_name(enum drop_reason reason);
+const char *drop_text(enum drop_reason reason);
+
+/* Room for reasons to come, so that the layout of the file keeps. */
+#define DROP_COUNTERS 48
+
+/* Why a softirq round ended with work left. */
+enum squeeze { SQUEEZE_BUDGET, SQUEEZE_TIME, SQUEEZE_MAX };
+
+/*
+ * One per NAPI; the poller of the moment writes it. At rest, and exactly (I3):
+ *     received + cloned = transmitted + delivered + sum of dropped
+ * While running the difference is what is held (in the vector being worked, or in handlers).
+ */
+struct napi_counters {
+	counter received; /* packets */
+	counter received_bytes;
+	counter cloned;	     /* copies made here, for flooding */
+	counter transmitted; /* accepted by a port */
+	counter delivered;   /* given to a host or an application */
+	counter dropped[DROP_COUNTERS];
+	counter polls;
+	counter full_polls; /* polls that used the whole weight */
+	counter empty_polls;
+	counter completes;
+	counter missed;		       /* scheduled again while it was scheduled */
+	counter squeezed[SQUEEZE_MAX]; /* still on the list when its softirq round was squeezed */
+	counter switches;	       /* of the poller */
+	counter stuck;		       /* watchdog: scheduled but not polled in time */
+	counter poll_ns;	       /* spent in polls */
+} __attribute__((aligned(64)));
+
+/* One per queue; written under the lock of the transmit queue. */
+struct transmit_counters {
+	counter packets;
+	counter bytes;
+	counter kicks; /* system calls to make the kernel send */
+	counter full;  /* vectors that did not fit whole */
+} __attribute__((aligned(64)));
+
+/* One per engine CPU; written by whoever runs that CPU's softirq. */
+struct cpu_counters {
+	counter interrupts;
+	counter rounds; /* of the poll list */
+	counter time_squeeze[SQUEEZE_MAX];
+	counter restarts; /* rounds that followed on another at once */
+	counter punted;	  /* hand-overs to ksoftirqd */
+	counter ksoftirqd_rounds;
+} __attribute__((aligned(64)));
+
+#define COUNTERS_MAGIC UINT64_C(0x7265697061e6e61) /* "napier" and a byte that is no text */
+#define COUNTERS_VERSION 1
+
+#define PORT_NAME_MAX 32
+#define PORT_SPEC_MAX 96
+
+/* The first part of a record changes rarely and is written by the control side. */
+struct queue_record {
+	_Atomic uint32_t in_use;
+	uint32_t port; /* index */
+	uint32_t queue;
+	char port_name[PORT_NAME_MAX];
+	char port_spec[PORT_SPEC_MAX]; /* "xdp:eth0" as opened, after any fallback */
+	char mode[32];		       /* "native, copy", "vnet header", … */
+	char state[32];		       /* "up", "down", "gone" and the like */
+	_Atomic uint32_t poller_asked; /* enum poller */
+	_Atomic uint32_t poller_observed;
+	_Atomic uint32_t disabled;
+	_Atomic int32_t tid;  /* of the runner that polls, 0 when there is none of its own */
+	_Atomic uint32_t cpu; /* engine CPU of its softirq */
+	_Atomic uint32_t weight;
+	_Atomic int64_t switch_ns; /* the last switch took that long */
+	_Atomic int64_t switch_max_ns;
+	char reserved[104];
+	struct napi_counters napi;
+	struct transmit_counters transmit;
+} __attribute__((aligned(64)));
+
+struct cpu_record {
+	_Atomic uint32_t in_use;
+	uint32_t cpu;
+	_Atomic int32_t irq_tid;
+	_Atomic int32_t ksoftirqd_tid;
+	char reserved[48];
+	struct cpu_counters counters;
+} __attribute__((aligned(64)));
+
+struct counters_file {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t size; /* of the whole file, bytes */
+	int32_t pid;
+	uint32_t cpus;	 /* records at cpu_offset */
+	uint32_t queues; /* records at queue_offset */
+	uint32_t cpu_offset, queue_offset;
+	uint32_t cpu_size, queue_size; /* of one record */
+	int64_t started;	       /* CLOCK_REALTIME, ns */
+	char engine[32];
+	char version_text[32];
+} __attribute__((aligned(64)));
+
+#pragma GCC visibility pop
+
+#endif

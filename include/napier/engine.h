@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The engine: ports, handlers, CPUs and pollers on one machine.
+ *
+ * All calls here are control context: from any thread that is not a runner, serialised inside.
+ */
+#ifndef NAPIER_ENGINE_H
+#define NAPIER_ENGINE_H
+
+#include <napier/handler.h>
+#include <napier/machine.h>
+#include <napier/napi.h>
+#include <napier/port.h>
+
+#pragma GCC visibility push(default)
+
+enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO };
+
+/* The kernel's names and defaults; 0 in any field means its default. */
+struct engine_config {
+	const char *name;	    /* "default" */
+	struct machine *machine;    /* outlives the engine */
+	struct cpuset cpus;	    /* engine CPUs; empty: those the process may run on */
+	uint32_t frames;	    /* of the pool; 0: 16384 */
+	uint32_t frame_size;	    /* 2048 */
+	uint32_t ports_max;	    /* 64 */
+	uint32_t queues_max;	    /* 256 over all ports */
+	enum poller poller;	    /* of NAPIs to come */
+	uint32_t weight;	    /* dev_weight: packets a poll, 64 */
+	uint32_t budget;	    /* netdev_budget: packets a softirq round, 300 */
+	uint32_t budget_usecs;	    /* netdev_budget_usecs: 2000 us a round */
+	uint32_t restarts;	    /* rounds in a row before ksoftirqd takes over, 10 */
+	uint32_t restart_usecs;	    /* or this long, 2000 us */
+	struct placement interrupt; /* class and level of irq/N; cpus is ignored */
+	struct placement ksoftirqd; /* class and level of ksoftirqd/N; cpus is ignored */
+	const char *counters_path;  /* file for struct counters_file; NULL: memory of its own */
+	void (*log)(void *arg, enum log_level level, const char *line); /* NULL: nowhere */
+	void *log_arg;
+};
+
+int engine_create(const struct engine_config *config, struct engine **out, struct error *err);
+/* Closes all ports; returns when every runner has ended. Handlers made for it are destroyed. */
+void engine_destroy(struct engine *engine);
+
+struct machine *engine_machine(struct engine *engine);
+struct pool *engine_pool(struct engine *engine);
+const struct counters_file *engine_counters(struct engine *engine);
+
+/*
+ * Opens a port and enables its NAPIs, each with the poller set for it before (napier's
+ * engine_poller_set), or else the default. Its packets are dropped (DROP_NO_HANDLER) until it has a
+ * handler. -EEXIST: the name is taken.
+ */
+int engine_port_add(struct engine *engine, const struct port_config *config, struct port **out,
+		    struct error *err);
+/*
+ * Disables its NAPIs, takes it from its handler, closes it, frees it. -ETIMEDOUT: a poll did not
+ * end within the bound (5 s); then nothing has been freed and the port stays, disabled.
+ */
+int engine_port_remove(struct engine *engine, struct port *port, struct error *err);
+struct port *engine_port_find(struct engine *engine, const char *name);
+/* The i-th port by index, NULL where there is none; i < ports_max. */
+struct port *engine_port_at(struct engine *engine, uint32_t i);
+
+/* NULL takes the handler away. Returns when no runner is inside the old one with this port. */
+int engine_handler_set(struct engine *engine, struct port *port, struct handler *handler,
+		       struct error *err);
+
+/*
+ * What is set for a queue is kept by port name and queue number: it holds for a queue that does
+ * not exist yet, and again when a port is taken away and comes back. queue < 0 means all queues of
+ * the port, and those to come.
+ */
+struct queue_settings {
+	bool poller_set, weight_set, cpu_set, placement_set;
+	enum poller poller;
+	uint32_t weight;
+	unsigned cpu;		    /* engine CPU of its softirq */
+	struct placement placement; /* of its thread */
+};
+
+/* All or nothing. *took (may be NULL): the longest switch, ns. */
+int engine_queue_set(struct engine *engine, const char *port, int queue,
+		     const struct queue_settings *settings, int64_t *took, struct error *err);
+/* The default for NAPIs to come. */
+int engine_poller_default_set(struct engine *engine, enum poller poller);
+
+/* A context for a thread of the application's own that allocates, sends or frees packets. */
+int engine_context_open(struct engine *engine, struct context **out);
+void engine_context_close(struct context *context);
+
+/* Every packet is free again, or is named in err: for tests and at stop, nothing running. */
+int engine_check(struct engine *engine, struct error *err);
+
+#pragma GCC visibility pop
+
+#endif

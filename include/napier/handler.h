@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Handlers: where a port's received packets go.
+ *
+ * A handler gets a vector, and owns it: every packet ends in port_transmit, packet_deliver,
+ * packet_drop or packet_free's caller's hands. A handler's input may run in several runners at
+ * once, for different NAPIs.
+ */
+#ifndef NAPIER_HANDLER_H
+#define NAPIER_HANDLER_H
+
+#include <napier/port.h>
+
+#pragma GCC visibility push(default)
+
+struct handler;
+
+struct handler_ops {
+	const char *name;
+	/* Packet path. Owns v; all came in by `in`. */
+	void (*input)(struct handler *handler, struct context *context, struct port *in,
+		      struct packet **v, uint32_t n);
+	/* Control context; NULL where nothing has to be known. remove: no input from the port runs
+	 * or will run, but other ports' inputs may still be sending to it until the call returns
+	 * and machine_quiesce has been called by the engine. */
+	int (*port_add)(struct handler *handler, struct port *port, struct error *err);
+	void (*port_remove)(struct handler *handler, struct port *port);
+	/* Control context, once a second of the machine's time. */
+	void (*tick)(struct handler *handler, int64_t now);
+	/* No port uses it any more. */
+	void (*destroy)(struct handler *handler);
+};
+
+/* The start of every handler's own struct. */
+struct handler {
+	const struct handler_ops *ops;
+	struct engine *engine;
+};
+
+/* Drops everything as DROP_HANDLER. */
+int drop_handler_create(struct engine *engine, struct handler **out);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * NAPI: the poll context of one receive queue.
+ *
+ * All of the protocol between those who schedule, those who poll and those who switch is in one
+ * atomic word. SCHED is a token: whoever sets it makes the NAPI somebody's to poll, by dispatching
+ * it to the poller named in the same word; only the holder of the token polls, and only it gives
+ * the token back. (The kernel's NAPI_STATE_SCHED, MISSED and DISABLE mean the same; that DISABLED
+ * is a bit of its own, apart from SCHED, is ours.)
+ *
+ *  bit        | set by, in which context          | cleared by              | order
+ *  -----------+-----------------------------------+-------------------------+------------------
+ *  SCHED      | anyone, napi_schedule();          | the holder: complete,   | acquire to set,
+ *             | control, to switch an idle NAPI   | or release on disable   | release to clear
+ *  MISSED     | anyone, napi_schedule() while     | the holder: complete    | as SCHED
+ *             | SCHED is set                      | (and polls again)       |
+ *  SWITCH     | control, with the wish stored     | the holder, once the    | release to set,
+ *             | before                            | new poller has the word;| acquire to see
+ *             |                                   | control, to withdraw    |
+ *  DISABLING  | control                           | the holder; control, to | as SWITCH
+ *             |                                   | withdraw                |
+ *  DISABLED   | the holder, or control when SCHED | control: napi_enable()  | release to set,
+ *             | is not set                        |                         | acquire to see
+ *  POLLER     | the holder, with SWITCH set; control while DISABLED          | release
+ *
+ *  While DISABLED or DISABLING is set nobody sets SCHED. SCHED and DISABLED are never set together.
+ *  tests/model/napi.pml is this table as a model; the same names are used there.
+ *
+ * So scheduling costs one atomic operation and one dispatch whatever the poller is; and a switch
+ * stops nothing else: the holder of the moment notices the SWITCH bit after its poll and hands the
+ * token to the new poller.
+ */
+#ifndef NAPIER_NAPI_H
+#define NAPIER_NAPI_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <napier/counters.h>
+#include <napier/machine.h>
+#include <napier/packet.h>
+
+#pragma GCC visibility push(default)
+
+#define NAPI_WEIGHT_DEFAULT 64 /* packets; the kernel's NAPI_POLL_WEIGHT */
+#define NAPI_WEIGHT_MAX PACKET_VECTOR_MAX
+
+enum poller { POLLER_SOFTIRQ, POLLER_THREAD, POLLER_MAX };
+
+/* "softirq", "thread"; and back: -EINVAL for another name. */
+const char *poller_name(enum poller poller);
+int poller_parse(const char *name, enum poller *out);
+/* All of them for an error text: "softirq, thread". */
+const char *poller_list(void);
+
+enum napi_state {
+	NAPI_SCHED = 1 << 0,
+	NAPI_MISSED = 1 << 1,
+	NAPI_SWITCH = 1 << 2,
+	NAPI_DISABLING = 1 << 3,
+	NAPI_DISABLED = 1 << 4,
+	NAPI_POLLER_SHIFT = 8,
+	NAPI_POLLER_MASK = 0xf << NAPI_POLLER_SHIFT,
+};
+
+struct napi;
+struct engine;
+struct port_queue;
+
+/*
+ * What a running runner brings along to everything it calls on the packet path: its packet cache,
+ * the NAPI it is polling, the transmit queues it has to kick. One per runner, never shared.
+ */
+#define CONTEXT_KICKS 64
+struct context {
+	struct pool_cache cache;
+	struct engine *engine;
+	struct napi *napi;		/* whose packets are being handled */
+	struct napi_counters *counters; /* its counters; never NULL */
+	int64_t now;			/* taken at the start of the poll */
+	uint32_t index;			/* small and dense: spreads runners over transmit queues */
+	uint32_t kicks;
+	struct port_queue *kick[CONTEXT_KICKS];
+};
+
+/*
+ * Schedules the NAPI: any context, the interrupt handler above all. It is polled within the
+ * bound of its poller. Returns false when it was scheduled already (then it is polled once more)
+ * or is disabled (then napi_enable will schedule it).
+ */
+bool napi_schedule(struct napi *napi);
+
+/*
+ * Control context. These are serialised per engine. Each returns once what it asked is in force
+ * (0), or -ETIMEDOUT within `timeout` ns with everything as it was before.
+ *
+ * napi_poller_set on a NAPI whose poller is the wished one already succeeds at once. *took, when
+ * not NULL, is the time from asking to observing. -ENOMEM, -EPERM and what runner_start says, in
+ * err.
+ */
+int napi_poller_set(struct napi *napi, enum poller poller, int64_t timeout, int64_t *took,
+		    struct error *err);
+int napi_disable(struct napi *napi, int64_t timeout);
+int napi_enable(struct napi *napi);
+
+/* The poller whose turn it is, from the state word; any context. */
+enum poller napi_poller(const struct napi *napi);
+bool napi_disabled(const struct napi *napi);
+const struct napi_counters *napi_counters(const struct napi *napi);
+
+/* 1..NAPI_WEIGHT_MAX; in force at the next poll. -ERANGE. */
+int napi_weight_set(struct napi *napi, uint32_t weight);
+uint32_t napi_weight(const struct napi *napi);
+
+#pragma GCC visibility pop
+
+#endif
