@@ -1,20 +1,51 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # A thin front on meson and ninja: `make help` says what there is.
 BUILD ?= build
+DESTDIR ?=
+SECONDS ?= 60
 
-.PHONY: all help deps build
+.PHONY: all help deps build check demo bench fuzz sanitize install clean
 
 all: build
 
 help:
-	@echo "make            build"
-	@echo "make deps       install what the build needs (apt, as root)"
+	@echo "make            build, into $(BUILD)/"
+	@echo "make deps       install the Debian packages that are missing (as root; else name them)"
+	@echo "make check      build, run all tests, count them"
+	@echo "make demo       bridge two namespaces, move the polling under load, print what that did"
+	@echo "make bench      run the benchmarks"
+	@echo "make sanitize   run the tests under ASan+UBSan and under TSan"
+	@echo "make fuzz       run every fuzzer for SECONDS=$(SECONDS) each"
+	@echo "make install    install (DESTDIR= is honoured)"
+	@echo "make clean      remove what was built"
 
 deps:
-	scripts/deps
+	@scripts/deps
+
+$(BUILD)/build.ninja:
+	@scripts/deps
+	meson setup $(BUILD)
 
 build: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
 
-$(BUILD)/build.ninja:
-	meson setup $(BUILD)
+check: deps build
+	@scripts/check $(BUILD) $(if $(COUNT),--count "$(COUNT)")
+
+demo: build
+	$(BUILD)/src/cmd/napier demo
+
+bench: build
+	meson test -C $(BUILD) --no-rebuild --benchmark --verbose
+
+sanitize: deps
+	@scripts/sanitize
+
+fuzz: deps
+	@scripts/fuzz $(SECONDS)
+
+install: build
+	meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir "$(abspath $(DESTDIR))")
+
+clean:
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz
