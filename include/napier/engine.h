@@ -33,6 +33,7 @@ struct engine_config {
 	uint32_t restart_usecs;	    /* or this long, 2000 us */
 	struct placement interrupt; /* class and level of irq/N; cpus is ignored */
 	struct placement ksoftirqd; /* class and level of ksoftirqd/N; cpus is ignored */
+	int64_t packet_ns; /* virtual machine only: what a polled packet costs; 0: 100 ns */
 	const char *counters_path;  /* file for struct counters_file; NULL: memory of its own */
 	void (*log)(void *arg, enum log_level level, const char *line); /* NULL: nowhere */
 	void *log_arg;

@@ -82,6 +82,7 @@ struct context {
 	uint32_t index;			/* small and dense: spreads runners over transmit queues */
 	uint32_t kicks;
 	struct port_queue *kick[CONTEXT_KICKS];
+	struct napi_counters own; /* of what is done outside any NAPI's poll */
 };
 
 /*

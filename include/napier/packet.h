@@ -48,7 +48,9 @@ struct packet {
 	uint16_t csum_offset; /* from csum_start */
 	uint16_t gso_size;    /* payload bytes of a segment */
 	uint8_t gso_type;     /* VIRTIO_NET_HDR_GSO_* */
-	uint8_t reserved[7];
+	/* The pool's own, while the packet is free. */
+	uint32_t batch_count;
+	_Atomic uint32_t batch_below;
 } __attribute__((aligned(64)));
 
 _Static_assert(sizeof(struct packet) == 64, "packet metadata is one cache line");

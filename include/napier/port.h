@@ -63,7 +63,8 @@ struct port_queue {
 	struct irq irq;	   /* the kind sets fd in open; the engine sets the handler and attaches */
 	void *private;	   /* the kind's */
 	struct napi *napi; /* set by the engine before the first receive */
-	struct transmit_counters *transmit; /* likewise; written under the queue's lock */
+	struct transmit_counters *transmit; /* likewise; written under `lock` */
+	struct lock *lock; /* of the transmit side; the engine's */
 };
 
 /*

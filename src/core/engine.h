@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The inside of the engine. Everything here is control's, unless it says otherwise. */
+#ifndef CORE_ENGINE_H
+#define CORE_ENGINE_H
+
+#include <napier/engine.h>
+
+#include <core/counters.h>
+#include <core/settings.h>
+#include <machine/lock.h>
+
+struct softnet;
+
+/* Bounds within which control calls return at saturation (I5). */
+#define SWITCH_TIMEOUT (1 * NSEC_PER_SEC)
+#define REMOVE_TIMEOUT (5 * NSEC_PER_SEC)
+#define TICK (1 * NSEC_PER_SEC)
+#define HANDLERS_MAX 16
+
+struct engine {
+	struct engine_config config; /* defaults filled in */
+	struct machine *machine;
+	struct pool *pool;
+	struct counters_file *counters;
+	char counters_path[256];
+	int64_t packet_ns;
+	_Atomic uint32_t contexts;
+
+	struct lock control; /* taken by engine_lock only */
+
+	uint32_t cpus;
+	struct softnet *softnet; /* `cpus` of them */
+
+	struct port **port; /* config.ports_max */
+	struct settings settings;
+
+	struct handler *handler[HANDLERS_MAX]; /* all that were made for this engine */
+	struct runner *tick;
+	struct context *context; /* control's own, under the lock */
+};
+
+/*
+ * The control side is one at a time. A runner that comes to wait here (the control server's) counts as
+ * between steps, so that the holder may quiesce.
+ */
+void engine_lock(struct engine *engine);
+void engine_unlock(struct engine *engine);
+
+__attribute__((format(printf, 3, 4))) void engine_log(struct engine *engine, enum log_level level,
+						      const char *format, ...);
+
+/* Handlers announce themselves, so that the engine ticks and destroys them. -ENOSPC. */
+int engine_handler_register(struct engine *engine, struct handler *handler);
+
+/* The softnet of this engine CPU, or NULL. */
+struct softnet *engine_softnet(struct engine *engine, unsigned cpu);
+
+/* Names the NAPIs that were scheduled at the last tick and have not been polled since. */
+void engine_watch(struct engine *engine);
+
+#endif

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The data side of the state word: schedule, poll, complete, release. Control's side (switch, disable,
+ * enable) is in napi_control.c. Table and rules: napier/napi.h.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <napier/port.h>
+
+#include <core/context.h>
+#include <core/engine.h>
+#include <core/napi.h>
+
+static const struct poller_ops *const pollers[POLLER_MAX] = {
+	[POLLER_SOFTIRQ] = &softirq_poller,
+	[POLLER_THREAD] = &thread_poller,
+};
+
+const struct poller_ops *poller_ops(enum poller poller)
+{
+	return pollers[poller];
+}
+
+const char *poller_name(enum poller poller)
+{
+	return (unsigned)poller < POLLER_MAX ? pollers[poller]->name : "unknown";
+}
+
+int poller_parse(const char *name, enum poller *out)
+{
+	for (unsigned i = 0; i < POLLER_MAX; i++) {
+		if (!strcmp(name, pollers[i]->name)) {
+			*out = (enum poller)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+const char *poller_list(void)
+{
+	return "softirq, thread";
+}
+
+bool napi_schedule(struct napi *napi)
+{
+	uint32_t state = atomic_load_explicit(&napi->state, memory_order_relaxed);
+	uint32_t wanted;
+
+	do {
+		if (state & (NAPI_DISABLED | NAPI_DISABLING))
+			return false;
+		wanted = state | (state & NAPI_SCHED ? NAPI_MISSED : NAPI_SCHED);
+		/* Also with MISSED set already: what the caller wrote before must be seen (release). */
+	} while (!atomic_compare_exchange_weak_explicit(&napi->state, &state, wanted,
+							memory_order_acq_rel,
+							memory_order_relaxed));
+	if (state & NAPI_SCHED)
+		return false;
+	pollers[napi_state_poller(state)]->dispatch(napi);
+	return true;
+}
+
+/*
+ * Gives the token back when nothing was scheduled meanwhile. False: the caller keeps it, to poll
+ * again or to release it. Unmasked before the token goes: an interrupt that fires in between sets
+ * MISSED and is not lost.
+ */
+static bool napi_complete(struct napi *napi)
+{
+	uint32_t state = napi_state_load(napi);
+	uint32_t wanted;
+
+	if (napi->irq_masked) {
+		napi->irq_masked = false;
+		irq_unmask(&napi->queue->irq);
+	}
+	do {
+		if (state & (NAPI_SWITCH | NAPI_DISABLING))
+			return false;
+		wanted = state & ~(uint32_t)(state & NAPI_MISSED ? NAPI_MISSED : NAPI_SCHED);
+	} while (!atomic_compare_exchange_weak_explicit(&napi->state, &state, wanted,
+							memory_order_acq_rel,
+							memory_order_acquire));
+	return !(state & NAPI_MISSED);
+}
+
+/* The holder sees DISABLING. True when the token is gone. */
+static bool release_disabled(struct napi *napi, uint32_t state)
+{
+	uint32_t wanted = state & ~(uint32_t)(NAPI_SCHED | NAPI_MISSED | NAPI_DISABLING);
+
+	if (!napi->irq_masked) {
+		napi->irq_masked = true;
+		irq_mask(&napi->queue->irq);
+	}
+	if (!atomic_compare_exchange_strong(&napi->state, &state, wanted | NAPI_DISABLED))
+		return false;
+	machine_notify(napi->engine->machine);
+	return true;
+}
+
+/* Interrupts go to the runner of this poller from now on, unmasked. */
+static int irq_move(struct napi *napi, enum poller poller)
+{
+	int rc = irq_attach(&napi->queue->irq, pollers[poller]->runner(napi));
+
+	if (!rc && napi->irq_masked) {
+		napi->irq_masked = false;
+		irq_unmask(&napi->queue->irq);
+	}
+	return rc;
+}
+
+/* The holder sees SWITCH. True when the token is gone: the new poller has it. */
+static bool release_switched(struct napi *napi, uint32_t state)
+{
+	struct softnet *softnet = napi->softnet;
+	enum poller poller = napi->wish;
+	uint32_t wanted;
+	int rc;
+
+	napi->softnet = napi->wish_softnet;
+	rc = irq_move(napi, poller);
+	if (rc) {
+		napi->softnet = softnet;
+		napi->switch_error = rc;
+		atomic_fetch_and(&napi->state, ~(uint32_t)NAPI_SWITCH);
+		machine_notify(napi->engine->machine);
+		return false;
+	}
+	do {
+		if (!(state & NAPI_SWITCH)) { /* withdrawn */
+			napi->softnet = softnet;
+			irq_move(napi, napi_state_poller(state));
+			return false;
+		}
+		wanted = state & ~(uint32_t)(NAPI_SWITCH | NAPI_MISSED | NAPI_POLLER_MASK);
+		wanted |= (uint32_t)poller << NAPI_POLLER_SHIFT;
+	} while (!atomic_compare_exchange_weak(&napi->state, &state, wanted));
+	counter_add(&napi->record->napi.switches, 1); /* the token is still here */
+	machine_notify(napi->engine->machine);
+	pollers[poller]->dispatch(napi);
+	return true;
+}
+
+/*
+ * Does what control asks of the token's holder. True: the token is gone. Ends because control
+ * asks one thing at a time and withdraws it at most once.
+ */
+bool napi_release(struct napi *napi)
+{
+	uint32_t state;
+
+	while ((state = napi_state_load(napi)) & (NAPI_SWITCH | NAPI_DISABLING)) {
+		if (state & NAPI_DISABLING ? release_disabled(napi, state) :
+					     release_switched(napi, state))
+			return true;
+	}
+	return false;
+}
+
+bool napi_poll(struct napi *napi, struct context *context, uint32_t *work)
+{
+	struct napi_counters *counters = &napi->record->napi;
+	uint32_t weight = atomic_load_explicit(&napi->weight, memory_order_relaxed);
+	struct machine *machine = napi->engine->machine;
+	int64_t start = context->now;
+	uint32_t n;
+
+	context->napi = napi;
+	context->counters = counters;
+	n = napi->poll(napi, context, weight);
+	context_kick(context);
+	context->napi = NULL;
+	context->counters = &context->own;
+
+	machine_charge(machine, napi->engine->packet_ns * (int64_t)n);
+	context->now = machine_now(machine);
+	counter_add(&counters->poll_ns, (uint64_t)(context->now - start));
+	counter_add(&counters->polls, 1);
+	if (n >= weight)
+		counter_add(&counters->full_polls, 1);
+	else if (!n)
+		counter_add(&counters->empty_polls, 1);
+	*work = n;
+
+	if (n < weight) {
+		/* Counted while the token is still ours: after that the counters are another's. */
+		counter_add(&counters->completes, 1);
+		if (napi_complete(napi))
+			return false;
+		counter_add(&counters->completes, (uint64_t)-1);
+		counter_add(&counters->missed, 1);
+	}
+	return !napi_release(napi);
+}
+
+enum poller napi_poller(const struct napi *napi)
+{
+	return napi_state_poller(napi_state_load(napi));
+}
+
+bool napi_disabled(const struct napi *napi)
+{
+	return napi_state_load(napi) & NAPI_DISABLED;
+}
+
+const struct napi_counters *napi_counters(const struct napi *napi)
+{
+	return &napi->record->napi;
+}
+
+int napi_weight_set(struct napi *napi, uint32_t weight)
+{
+	if (!weight || weight > NAPI_WEIGHT_MAX)
+		return -ERANGE;
+	atomic_store_explicit(&napi->weight, weight, memory_order_relaxed);
+	atomic_store_explicit(&napi->record->weight, weight, memory_order_relaxed);
+	return 0;
+}
+
+uint32_t napi_weight(const struct napi *napi)
+{
+	return atomic_load_explicit(&napi->weight, memory_order_relaxed);
+}

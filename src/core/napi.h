@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The inside of a NAPI, for the core and the pollers. The protocol is in napier/napi.h.
+ */
+#ifndef CORE_NAPI_H
+#define CORE_NAPI_H
+
+#include <napier/napi.h>
+
+struct poller_thread;
+struct softnet;
+
+struct napi {
+	_Atomic uint32_t state; /* enum napi_state */
+	_Atomic uint32_t weight;
+	struct engine *engine;
+	struct queue_record *record;
+
+	/* Polls up to budget packets; less than budget means: complete me. The token's holder. */
+	uint32_t (*poll)(struct napi *napi, struct context *context, uint32_t budget);
+	struct port_queue *queue;
+
+	/* The token's holder only. */
+	bool irq_masked;
+	struct napi *next; /* in a softirq poll list or inbox */
+	struct softnet *softnet; /* of its engine CPU: whose softirq polls it */
+
+	/* Written by control before it sets SWITCH, read by the holder after it has seen SWITCH. */
+	enum poller wish;
+	struct softnet *wish_softnet;
+	int switch_error; /* written by the holder before it clears SWITCH without switching */
+
+	struct poller_thread *thread; /* while its poller is or becomes `thread` */
+
+	/* Watchdog's memory: control only. */
+	uint64_t seen_polls;
+	bool seen_scheduled;
+	bool stuck;
+};
+
+/*
+ * How a poller takes NAPIs. prepare and retire: control context, serialised. The others: holder of
+ * the token, any context.
+ */
+struct poller_ops {
+	const char *name;
+	/* Makes what polling this NAPI needs; nothing changes for it yet. */
+	int (*prepare)(struct napi *napi, struct error *err);
+	/* The runner that its interrupts go to. */
+	struct runner *(*runner)(struct napi *napi);
+	/* Takes the token. Must come after everything else: it may be polled before this returns. */
+	void (*dispatch)(struct napi *napi);
+	/* It is another's now, or disabled for good: ends what prepare made. */
+	void (*retire)(struct napi *napi);
+};
+
+extern const struct poller_ops softirq_poller, thread_poller;
+
+const struct poller_ops *poller_ops(enum poller poller);
+
+/* Control context. The NAPI starts disabled, with its interrupts attached and masked. */
+int napi_init(struct napi *napi, enum poller poller, struct error *err);
+/* Control context; it is disabled. Detaches its interrupts and retires its poller. */
+void napi_end(struct napi *napi);
+
+/*
+ * The one way in, for every poller. The caller holds the token. Polls once, sends the kicks, counts;
+ * completes or gives the token away when it is due. Returns true while the caller still holds the
+ * token and should poll again; after false the caller must not touch the NAPI. context->now is
+ * the time after the poll.
+ */
+bool napi_poll(struct napi *napi, struct context *context, uint32_t *work);
+
+/*
+ * The holder does what control asks (switch, disable), if anything. True: the token is gone and the
+ * caller must not touch the NAPI.
+ */
+bool napi_release(struct napi *napi);
+
+/* Control context, engine lock held. As napi_poller_set, to this softnet. */
+int napi_switch(struct napi *napi, enum poller poller, struct softnet *softnet, int64_t timeout,
+		int64_t *took, struct error *err);
+int napi_disable_locked(struct napi *napi, int64_t timeout);
+void napi_enable_locked(struct napi *napi);
+
+static inline uint32_t napi_state_load(const struct napi *napi)
+{
+	return atomic_load_explicit((_Atomic uint32_t *)&napi->state, memory_order_acquire);
+}
+
+static inline enum poller napi_state_poller(uint32_t state)
+{
+	return (enum poller)((state & NAPI_POLLER_MASK) >> NAPI_POLLER_SHIFT);
+}
+
+#endif

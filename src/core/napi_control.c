@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Control's side of the state word: init, switch, disable, enable, end. The engine's lock is held, so
+ * there is one asker at a time; it stores its wish, sets a bit, and waits for the holder of the
+ * token, or acts as the holder when nobody is.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <napier/port.h>
+
+#include <core/engine.h>
+#include <core/napi.h>
+#include <poller/softirq.h>
+
+int napi_init(struct napi *napi, enum poller poller, struct error *err)
+{
+	int rc = poller_ops(poller)->prepare(napi, err);
+
+	if (rc)
+		return rc;
+	atomic_store(&napi->state, NAPI_DISABLED | (uint32_t)poller << NAPI_POLLER_SHIFT);
+	rc = irq_attach(&napi->queue->irq, poller_ops(poller)->runner(napi));
+	if (rc) {
+		poller_ops(poller)->retire(napi);
+		return error_set(err, rc, "%s/%u: its descriptor cannot be waited for: %s",
+				 napi->queue->port->name, napi->queue->index, strerror(-rc));
+	}
+	irq_mask(&napi->queue->irq);
+	napi->irq_masked = true;
+	return 0;
+}
+
+void napi_end(struct napi *napi)
+{
+	irq_detach(&napi->queue->irq);
+	poller_ops(napi_poller(napi))->retire(napi);
+}
+
+static bool bits_clear(struct napi *napi, uint32_t bits)
+{
+	return !(napi_state_load(napi) & bits);
+}
+
+static bool switch_over(void *arg)
+{
+	return bits_clear(arg, NAPI_SWITCH);
+}
+
+static bool disable_over(void *arg)
+{
+	return bits_clear(arg, NAPI_DISABLING);
+}
+
+/*
+ * Sets a request bit, and takes the token when nobody has it: then the caller is the holder, and
+ * does what it asks for itself. Both bits are one atomic operation, so no holder can come between.
+ */
+static void napi_request(struct napi *napi, uint32_t bit)
+{
+	uint32_t state = napi_state_load(napi);
+
+	while (!atomic_compare_exchange_weak(&napi->state, &state, state | bit | NAPI_SCHED))
+		;
+	if (!(state & NAPI_SCHED))
+		napi_release(napi);
+}
+
+/* Takes a request back that was not served in time. True: it was served after all. */
+static bool napi_withdraw(struct napi *napi, uint32_t bit)
+{
+	return !(atomic_fetch_and(&napi->state, ~bit) & bit);
+}
+
+/* The wish is stored and prepared. */
+static int switch_wait(struct napi *napi, int64_t timeout)
+{
+	struct machine *machine = napi->engine->machine;
+
+	napi->switch_error = 0;
+	napi_request(napi, NAPI_SWITCH);
+	if (machine_wait(machine, switch_over, napi, machine_now(machine) + timeout) &&
+	    !napi_withdraw(napi, NAPI_SWITCH))
+		return -ETIMEDOUT;
+	return napi->switch_error;
+}
+
+/* Nobody polls and nobody will: the word is control's. */
+static int switch_disabled(struct napi *napi, enum poller poller, struct softnet *softnet)
+{
+	struct softnet *before = napi->softnet;
+	int rc;
+
+	napi->softnet = softnet;
+	rc = irq_attach(&napi->queue->irq, poller_ops(poller)->runner(napi));
+	if (rc) {
+		napi->softnet = before;
+		return rc;
+	}
+	counter_add(&napi->record->napi.switches, 1);
+	atomic_store(&napi->state, NAPI_DISABLED | (uint32_t)poller << NAPI_POLLER_SHIFT);
+	return 0;
+}
+
+static void record_switch(struct napi *napi, int64_t took)
+{
+	struct queue_record *record = napi->record;
+
+	atomic_store(&record->poller_observed, (uint32_t)napi_poller(napi));
+	atomic_store(&record->cpu, softnet_cpu(napi->softnet));
+	atomic_store(&record->switch_ns, took);
+	if (took > atomic_load(&record->switch_max_ns))
+		atomic_store(&record->switch_max_ns, took);
+}
+
+int napi_switch(struct napi *napi, enum poller poller, struct softnet *softnet, int64_t timeout,
+		int64_t *took, struct error *err)
+{
+	struct machine *machine = napi->engine->machine;
+	enum poller before = napi_poller(napi);
+	const struct port_queue *queue = napi->queue;
+	int64_t start = machine_now(machine);
+	int rc;
+
+	if (took)
+		*took = 0;
+	if (poller == before && softnet == napi->softnet)
+		return 0;
+	if (poller != before) {
+		rc = poller_ops(poller)->prepare(napi, err);
+		if (rc)
+			return rc;
+	}
+	napi->wish = poller;
+	napi->wish_softnet = softnet;
+	start = machine_now(machine);
+	rc = napi_disabled(napi) ? switch_disabled(napi, poller, softnet) :
+				   switch_wait(napi, timeout);
+	if (rc) {
+		if (poller != before)
+			poller_ops(poller)->retire(napi);
+		return error_set(err, rc, "%s/%u: poller stays %s: %s", queue->port->name, queue->index,
+				 poller_name(before),
+				 rc == -ETIMEDOUT ? "its poll did not end in time" : strerror(-rc));
+	}
+	if (took)
+		*took = machine_now(machine) - start;
+	record_switch(napi, machine_now(machine) - start);
+	if (poller != before)
+		poller_ops(before)->retire(napi);
+	return 0;
+}
+
+int napi_disable_locked(struct napi *napi, int64_t timeout)
+{
+	struct machine *machine = napi->engine->machine;
+
+	if (napi_disabled(napi))
+		return 0;
+	napi_request(napi, NAPI_DISABLING);
+	if (machine_wait(machine, disable_over, napi, machine_now(machine) + timeout) &&
+	    !napi_withdraw(napi, NAPI_DISABLING))
+		return -ETIMEDOUT;
+	atomic_store(&napi->record->disabled, 1);
+	return 0;
+}
+
+void napi_enable_locked(struct napi *napi)
+{
+	if (!napi_disabled(napi))
+		return;
+	atomic_store(&napi->record->disabled, 0);
+	/* Nobody else touches the mask while DISABLED is set. */
+	if (napi->irq_masked) {
+		napi->irq_masked = false;
+		irq_unmask(&napi->queue->irq);
+	}
+	atomic_fetch_and(&napi->state, ~(uint32_t)NAPI_DISABLED);
+	napi_schedule(napi); /* what arrived meanwhile had no interrupt */
+}
+
+int napi_poller_set(struct napi *napi, enum poller poller, int64_t timeout, int64_t *took,
+		    struct error *err)
+{
+	int rc;
+
+	if ((unsigned)poller >= POLLER_MAX)
+		return error_set(err, -EINVAL, "no such poller; there are: %s", poller_list());
+	engine_lock(napi->engine);
+	rc = napi_switch(napi, poller, napi->softnet, timeout, took, err);
+	if (!rc)
+		atomic_store(&napi->record->poller_asked, (uint32_t)poller);
+	engine_unlock(napi->engine);
+	return rc;
+}
+
+int napi_disable(struct napi *napi, int64_t timeout)
+{
+	int rc;
+
+	engine_lock(napi->engine);
+	rc = napi_disable_locked(napi, timeout);
+	engine_unlock(napi->engine);
+	return rc;
+}
+
+int napi_enable(struct napi *napi)
+{
+	engine_lock(napi->engine);
+	napi_enable_locked(napi);
+	engine_unlock(napi->engine);
+	return 0;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <core/settings.h>
+
+/* Keys that are set in `from` replace those in `to`. */
+static void settings_merge(struct queue_settings *to, const struct queue_settings *from)
+{
+	if (from->poller_set) {
+		to->poller_set = true;
+		to->poller = from->poller;
+	}
+	if (from->weight_set) {
+		to->weight_set = true;
+		to->weight = from->weight;
+	}
+	if (from->cpu_set) {
+		to->cpu_set = true;
+		to->cpu = from->cpu;
+	}
+	if (from->placement_set) {
+		to->placement_set = true;
+		to->placement = from->placement;
+	}
+}
+
+/* Keys that are set in `mask` are no longer set in `to`. */
+static void settings_clear(struct queue_settings *to, const struct queue_settings *mask)
+{
+	to->poller_set &= !mask->poller_set;
+	to->weight_set &= !mask->weight_set;
+	to->cpu_set &= !mask->cpu_set;
+	to->placement_set &= !mask->placement_set;
+}
+
+int settings_keep(struct settings *settings, const char *port, int queue,
+		  const struct queue_settings *value)
+{
+	struct setting *found = NULL;
+
+	for (uint32_t i = 0; i < settings->n; i++) {
+		struct setting *s = &settings->entry[i];
+
+		if (strcmp(s->port, port))
+			continue;
+		if (s->queue == queue)
+			found = s;
+		else if (queue < 0)
+			settings_clear(&s->value, value);
+	}
+	if (!found) {
+		if (settings->n == SETTINGS_MAX)
+			return -ENOSPC;
+		found = &settings->entry[settings->n++];
+		memset(found, 0, sizeof(*found));
+		snprintf(found->port, sizeof(found->port), "%s", port);
+		found->queue = queue;
+	}
+	settings_merge(&found->value, value);
+	return 0;
+}
+
+void settings_find(const struct settings *settings, const char *port, int queue,
+		   struct queue_settings *out)
+{
+	memset(out, 0, sizeof(*out));
+	for (int own = 0; own <= 1; own++) {
+		for (uint32_t i = 0; i < settings->n; i++) {
+			const struct setting *s = &settings->entry[i];
+
+			if (!strcmp(s->port, port) && s->queue == (own ? queue : -1))
+				settings_merge(out, &s->value);
+		}
+	}
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * softirq: each engine CPU has its softnet, with an interrupt runner irq/N and a ksoftirqd/N, both
+ * pinned there.
+ *
+ * The interrupt runner takes interrupts and then polls the CPU's list, in rounds: budget packets
+ * or budget_usecs, then unpolled before new before those to be polled again. Rounds follow on each
+ * other up to `restarts` times or restart_usecs; after that ksoftirqd, an ordinary runner, goes on,
+ * and the interrupt runner polls again at the next interrupt. (Rules and defaults are those of the
+ * kernel's net_rx_action and handle_softirqs, v6.6 and later.)
+ *
+ * `active` is what disabled bottom halves are in the kernel: whoever has set it works on the list,
+ * the other leaves it alone. Anyone puts NAPIs into the inbox. Whoever clears `active` looks at the
+ * inbox after that, so nothing stays there unseen.
+ */
+#ifndef POLLER_SOFTIRQ_H
+#define POLLER_SOFTIRQ_H
+
+#include <stdatomic.h>
+
+#include <core/engine.h>
+#include <core/napi.h>
+
+struct napi_list {
+	struct napi *first;
+	struct napi **end;
+};
+
+struct softnet {
+	struct engine *engine;
+	unsigned cpu;
+	struct runner *irq;
+	struct runner *ksoftirqd;
+	struct cpu_record *record;
+
+	/* Whoever is active. */
+	struct context *context;
+	struct napi_list list;
+
+	_Alignas(64) _Atomic bool active;
+	_Alignas(64) struct napi *_Atomic inbox; /* last in first */
+};
+
+/* Control context. Starts both runners; a class that is not permitted is replaced, and said. */
+int softnet_start(struct softnet *softnet, struct engine *engine, unsigned cpu,
+		  struct cpu_record *record, struct error *err);
+/* No NAPI is on it any more. */
+void softnet_stop(struct softnet *softnet);
+
+/* The two steps; arg is the softnet. */
+struct step softirq_irq_step(void *arg);
+struct step softirq_ksoftirqd_step(void *arg);
+
+static inline unsigned softnet_cpu(const struct softnet *softnet)
+{
+	return softnet->cpu;
+}
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Start and stop of an engine CPU's two runners. */
+#include <errno.h>
+#include <stdio.h>
+
+#include <core/context.h>
+#include <poller/softirq.h>
+
+static int runner_begin(struct softnet *softnet, const char *name, struct step (*step)(void *),
+			const struct placement *asked, struct runner **out, struct error *err)
+{
+	struct engine *engine = softnet->engine;
+	struct runner_config config = { .step = step, .arg = softnet, .placement = *asked };
+	struct error first = { 0 };
+	int rc;
+
+	snprintf(config.name, sizeof(config.name), "%s/%u", name, softnet->cpu);
+	config.placement.cpus = (struct cpuset){ 0 };
+	cpuset_add(&config.placement.cpus, softnet->cpu);
+	rc = runner_start(engine->machine, &config, out, &first);
+	if (rc == -EPERM && (asked->class != RUNNER_FAIR || asked->level != 0)) {
+		/* It works, with an ordinary runner's latency: say so and go on. */
+		engine_log(engine, LOG_WARNING, "%s; going on as an ordinary thread", first.text);
+		config.placement.class = RUNNER_FAIR;
+		config.placement.level = 0;
+		rc = runner_start(engine->machine, &config, out, &first);
+	}
+	if (rc)
+		error_set(err, rc, "%s", first.text);
+	return rc;
+}
+
+int softnet_start(struct softnet *softnet, struct engine *engine, unsigned cpu,
+		  struct cpu_record *record, struct error *err)
+{
+	struct runner_observation seen;
+	int rc;
+
+	softnet->engine = engine;
+	softnet->cpu = cpu;
+	softnet->record = record;
+	softnet->list.end = &softnet->list.first;
+	rc = context_create(engine, &softnet->context);
+	if (rc)
+		return error_set(err, rc, "no memory for engine CPU %u", cpu);
+	rc = runner_begin(softnet, "ksoftirqd", softirq_ksoftirqd_step, &engine->config.ksoftirqd,
+			  &softnet->ksoftirqd, err);
+	if (!rc)
+		rc = runner_begin(softnet, "irq", softirq_irq_step, &engine->config.interrupt,
+				  &softnet->irq, err);
+	if (rc) {
+		softnet_stop(softnet);
+		return rc;
+	}
+	record->cpu = cpu;
+	runner_observe(softnet->irq, &seen);
+	atomic_store(&record->irq_tid, seen.tid);
+	runner_observe(softnet->ksoftirqd, &seen);
+	atomic_store(&record->ksoftirqd_tid, seen.tid);
+	atomic_store(&record->in_use, 1);
+	return 0;
+}
+
+void softnet_stop(struct softnet *softnet)
+{
+	if (softnet->irq)
+		runner_stop(softnet->irq);
+	if (softnet->ksoftirqd)
+		runner_stop(softnet->ksoftirqd);
+	context_destroy(softnet->context);
+	softnet->irq = softnet->ksoftirqd = NULL;
+	softnet->context = NULL;
+}

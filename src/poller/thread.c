@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * thread: one runner per NAPI, napi/<port>-<queue>, which also takes the queue's interrupts: waking it
+ * is all that an interrupt costs.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <napier/port.h>
+
+#include <core/context.h>
+#include <core/engine.h>
+#include <core/napi.h>
+#include <poller/thread.h>
+
+struct poller_thread {
+	struct napi *napi;
+	struct runner *runner;
+	struct context *context;
+	bool holds; /* the token; only its own step looks */
+	_Atomic bool granted; /* the token is here, to be picked up by the step */
+};
+
+/*
+ * One step polls for at most budget_usecs, so that control and others of its class get their turn
+ * whatever the polls look like: full ones, or ones that just stay under the weight.
+ */
+static struct step thread_step(void *arg)
+{
+	struct poller_thread *thread = arg;
+	struct context *context = thread->context;
+	struct engine *engine = context->engine;
+	int64_t limit;
+	uint32_t work;
+
+	if (!thread->holds && !atomic_exchange(&thread->granted, false))
+		return STEP(STEP_WAIT);
+	thread->holds = true;
+	context->now = machine_now(engine->machine);
+	limit = context->now + engine->config.budget_usecs * NSEC_PER_USEC;
+	do {
+		if (!napi_poll(thread->napi, context, &work)) {
+			thread->holds = false;
+			return STEP(STEP_WAIT);
+		}
+	} while (context->now < limit);
+	return STEP(STEP_AGAIN);
+}
+
+static void thread_name(const struct napi *napi, char *name, size_t size)
+{
+	char queue[12];
+	int room;
+
+	/* The port's name is cut where it must be, the queue's number stays. */
+	snprintf(queue, sizeof(queue), "-%u", napi->queue->index);
+	room = (int)(size - sizeof("napi/") - strlen(queue));
+	snprintf(name, size, "napi/%.*s%s", room, napi->queue->port->name, queue);
+}
+
+static int thread_prepare(struct napi *napi, struct error *err)
+{
+	struct engine *engine = napi->engine;
+	struct runner_config config = { .step = thread_step };
+	struct poller_thread *thread = calloc(1, sizeof(*thread));
+	struct runner_observation seen;
+	struct queue_settings settings;
+	int rc;
+
+	if (!thread || context_create(engine, &thread->context)) {
+		free(thread);
+		return error_set(err, -ENOMEM, "no memory for a polling thread");
+	}
+	settings_find(&engine->settings, napi->queue->port->name, (int)napi->queue->index, &settings);
+	thread->napi = napi;
+	thread_name(napi, config.name, sizeof(config.name));
+	config.arg = thread;
+	config.placement = settings.placement;
+	if (cpuset_empty(&config.placement.cpus))
+		config.placement.cpus = engine->config.cpus;
+	rc = runner_start(engine->machine, &config, &thread->runner, err);
+	if (rc) {
+		context_destroy(thread->context);
+		free(thread);
+		return rc;
+	}
+	napi->thread = thread;
+	runner_observe(thread->runner, &seen);
+	atomic_store(&napi->record->tid, seen.tid);
+	return 0;
+}
+
+static struct runner *thread_runner(struct napi *napi)
+{
+	return napi->thread->runner;
+}
+
+static void thread_dispatch(struct napi *napi)
+{
+	struct poller_thread *thread = napi->thread;
+
+	atomic_store(&thread->granted, true);
+	runner_wake(thread->runner);
+}
+
+static void thread_retire(struct napi *napi)
+{
+	struct poller_thread *thread = napi->thread;
+
+	napi->thread = NULL;
+	atomic_store(&napi->record->tid, 0);
+	runner_stop(thread->runner);
+	context_destroy(thread->context);
+	free(thread);
+}
+
+int poller_thread_place(struct napi *napi, const struct placement *placement)
+{
+	struct placement wanted = *placement;
+
+	if (!napi->thread)
+		return 0;
+	if (cpuset_empty(&wanted.cpus))
+		wanted.cpus = napi->engine->config.cpus;
+	return runner_place(napi->thread->runner, &wanted);
+}
+
+const struct poller_ops thread_poller = {
+	.name = "thread",
+	.prepare = thread_prepare,
+	.runner = thread_runner,
+	.dispatch = thread_dispatch,
+	.retire = thread_retire,
+};
