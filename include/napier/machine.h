@@ -125,6 +125,7 @@ struct irq {
 struct machine_ops {
 	const char *name;
 	int64_t (*now)(struct machine *m);
+	void (*cpus)(struct machine *m, struct cpuset *out);
 	int (*runner_start)(struct machine *m, const struct runner_config *config,
 			    struct runner **out, struct error *err);
 	void (*runner_stop)(struct runner *r);
@@ -170,6 +171,12 @@ static inline void machine_destroy(struct machine *m)
 static inline int64_t machine_now(struct machine *m)
 {
 	return m->ops->now(m);
+}
+
+/* Control context. The CPUs that runners may be placed on (on the host: this process's affinity). */
+static inline void machine_cpus(struct machine *m, struct cpuset *out)
+{
+	m->ops->cpus(m, out);
 }
 
 /*

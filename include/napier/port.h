@@ -102,6 +102,9 @@ struct port_ops {
 	/* Makes what was taken go out; called once per poll. NULL when transmit does that. */
 	void (*kick)(struct port_queue *queue, struct context *context);
 
+	/* Control context, once a second of the machine's time, port open. May be NULL. */
+	void (*tick)(struct port *port, int64_t now);
+
 	/* Frees everything; packets that the device held are given back to the pool. */
 	void (*close)(struct port *port, struct context *context);
 };
