@@ -86,6 +86,7 @@ struct napi_counters {
 	counter switches;	       /* of the poller */
 	counter stuck;		       /* watchdog: scheduled but not polled in time */
 	counter poll_ns;	       /* spent in polls */
+	counter lost; /* by the device or the kernel, for want of room, before `received` */
 } __attribute__((aligned(64)));
 
 /* One per queue; written under the lock of the transmit queue. */
