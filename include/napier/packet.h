@@ -32,6 +32,8 @@ enum packet_flag {
 	PACKET_CSUM_VALID = 1 << 1,
 	/* A super-packet: gso_type and gso_size are set, `next` may chain further frames. */
 	PACKET_GSO = 1 << 2,
+	/* stamp is the time of a capture, ns since 1970, set by the port: receive keeps it. */
+	PACKET_STAMPED = 1 << 3,
 };
 
 struct packet {

@@ -86,7 +86,8 @@ struct port_ops {
 	 * Fills v with up to n received packets, which the caller then owns. Fewer than n means
 	 * that the queue was empty: packets that come later fire the queue's irq. A kind that
 	 * returns fewer for another reason (no frames left) arms the irq. Sets data, len, total,
-	 * flags and next of each packet; the caller sets port, queue and stamp.
+	 * flags and next of each packet; the caller sets port, queue and stamp (PACKET_STAMPED: the
+	 * kind has set the stamp).
 	 */
 	uint32_t (*receive)(struct port_queue *queue, struct context *context, struct packet **v,
 			    uint32_t n);
@@ -128,6 +129,14 @@ struct port {
 	struct handler *_Atomic handler; /* where received packets go */
 	void *private;			 /* the kind's */
 };
+
+/* Any context. What is sent on it can arrive: a port whose input has ended still sends. */
+static inline bool port_sendable(const struct port *port)
+{
+	int state = atomic_load_explicit((_Atomic int *)&port->state, memory_order_relaxed);
+
+	return state == PORT_UP || state == PORT_ENDED;
+}
 
 /* In open: -EINVAL, -ENOMEM. Freed by the engine after close (or after a failed open). */
 int port_queues_alloc(struct port *port, uint32_t queues);
