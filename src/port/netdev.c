@@ -299,7 +299,8 @@ uint32_t netdev_rx_queues(const struct netdev *dev, const struct netdev_link *li
 {
 	struct netdev_channels channels;
 
-	if (netdev_channels(dev, &channels) == 0 && channels.rx + channels.combined)
+	/* A tun device nobody has opened has none in use, of those it may have. */
+	if (netdev_channels(dev, &channels) == 0 && channels.rx_max + channels.combined_max)
 		return channels.rx + channels.combined;
 	return link->rx_queues ? link->rx_queues : 1;
 }
