@@ -11,19 +11,25 @@
  *  bit        | set by, in which context          | cleared by              | order
  *  -----------+-----------------------------------+-------------------------+------------------
  *  SCHED      | anyone, napi_schedule();          | the holder: complete,   | acquire to set,
- *             | control, to switch an idle NAPI   | or release on disable   | release to clear
+ *             | control, to switch an idle NAPI,  | or release on disable   | release to clear
+ *             | with the new POLLER in one step   |                         |
  *  MISSED     | anyone, napi_schedule() while     | the holder: complete    | as SCHED
- *             | SCHED is set                      | (and polls again)       |
- *  SWITCH     | control, with the wish stored     | the holder, once the    | release to set,
- *             | before                            | new poller has the word;| acquire to see
+ *             | SCHED is set, DISABLING or not    | (and polls again)       |
+ *  SWITCH,    | control, while SCHED is set, both | the holder, in the step | release to set,
+ *  WISH       | in one step                       | that sets POLLER;       | acquire to see
  *             |                                   | control, to withdraw    |
- *  DISABLING  | control                           | the holder; control, to | as SWITCH
- *             |                                   | withdraw                |
- *  DISABLED   | the holder, or control when SCHED | control: napi_enable()  | release to set,
- *             | is not set                        |                         | acquire to see
- *  POLLER     | the holder, with SWITCH set; control while DISABLED          | release
+ *  DISABLING  | control, while SCHED is set       | the holder, in the step | as SWITCH
+ *             |                                   | that sets DISABLED;     |
+ *             |                                   | control, to withdraw    |
+ *  DISABLED   | the holder, in the step that      | control: napi_enable(), | release to set,
+ *             | clears SCHED; control, when SCHED | which then schedules    | acquire to see
+ *             | is not set                        |                         |
+ *  POLLER     | the holder, with SWITCH set; control while SCHED is not set  | release
  *
- *  While DISABLED or DISABLING is set nobody sets SCHED. SCHED and DISABLED are never set together.
+ *  SCHED and DISABLED are never set together; SWITCH, MISSED and DISABLING only beside SCHED. The
+ *  wish is in the word, since a holder that read it elsewhere could carry out one that was withdrawn
+ *  and replaced in the meantime. A schedule during DISABLING is remembered as MISSED, since the
+ *  disable may yet be withdrawn.
  *  tests/model/napi.pml is this table as a model; the same names are used there.
  *
  * So scheduling costs one atomic operation and one dispatch whatever the poller is; and a switch
@@ -62,6 +68,8 @@ enum napi_state {
 	NAPI_DISABLED = 1 << 4,
 	NAPI_POLLER_SHIFT = 8,
 	NAPI_POLLER_MASK = 0xf << NAPI_POLLER_SHIFT,
+	NAPI_WISH_SHIFT = 12,
+	NAPI_WISH_MASK = 0xf << NAPI_WISH_SHIFT,
 };
 
 struct napi;
