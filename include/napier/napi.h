@@ -27,10 +27,10 @@
  *  POLLER     | the holder, with SWITCH set; control while SCHED is not set  | release
  *
  *  SCHED and DISABLED are never set together; SWITCH, MISSED and DISABLING only beside SCHED. The
- *  wish is in the word, since a holder that read it elsewhere could carry out one that was withdrawn
- *  and replaced in the meantime. A schedule during DISABLING is remembered as MISSED, since the
- *  disable may yet be withdrawn.
- *  tests/model/napi.pml is this table as a model; the same names are used there.
+ *  wish is in the word, since a holder that read it elsewhere could carry out one that was
+ * withdrawn and replaced in the meantime. A schedule during DISABLING is remembered as MISSED,
+ * since the disable may yet be withdrawn. tests/model/napi.pml is this table as a model; the same
+ * names are used there.
  *
  * So scheduling costs one atomic operation and one dispatch whatever the poller is; and a switch
  * stops nothing else: the holder of the moment notices the SWITCH bit after its poll and hands the
