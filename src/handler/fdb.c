@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "handler/fdb.h"
+
+#define BUCKETS_MIN 2
+
+int fdb_create(uint32_t entries, struct fdb **out)
+{
+	uint32_t buckets = entries < BUCKETS_MIN ? BUCKETS_MIN : entries;
+	size_t size = (size_t)buckets * sizeof(struct fdb_bucket);
+	struct fdb *t;
+	int rc = -ENOMEM;
+
+	if (!entries || entries & (entries - 1) || entries > FDB_ENTRIES_MAX)
+		return -EINVAL;
+	t = aligned_alloc(64, sizeof(*t));
+	if (!t)
+		return rc;
+	memset(t, 0, sizeof(*t));
+	t->bucket = aligned_alloc(64, size);
+	if (!t->bucket)
+		goto no_buckets;
+	/* The memory is touched here, not on the packet path. */
+	memset(t->bucket, 0, size);
+	t->mask = buckets - 1;
+	t->limit = entries;
+	rc = getrandom(t->seed, sizeof(t->seed), 0) == sizeof(t->seed) ? 0 : -errno;
+	if (rc)
+		goto no_seed;
+	t->seed[1] |= 1;
+	rc = lock_init(&t->lock);
+	if (rc)
+		goto no_seed;
+	*out = t;
+	return 0;
+
+no_seed:
+	free(t->bucket);
+no_buckets:
+	free(t);
+	return rc;
+}
+
+void fdb_destroy(struct fdb *t)
+{
+	lock_destroy(&t->lock);
+	free(t->bucket);
+	free(t);
+}
+
+/* Counters of the table change under its lock only, so they have one writer at a time. */
+static void count(_Atomic uint64_t *c)
+{
+	atomic_store_explicit(c, atomic_load_explicit(c, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+}
+
+static void entries_set(struct fdb *t, uint32_t n)
+{
+	atomic_store_explicit(&t->entries, n, memory_order_relaxed);
+}
+
+static struct fdb_entry *free_place(struct fdb_bucket *b, unsigned *used)
+{
+	struct fdb_entry *place = NULL;
+
+	*used = 0;
+	for (unsigned i = 0; i < FDB_WAYS; i++) {
+		if (atomic_load_explicit(&b->entry[i].key, memory_order_relaxed))
+			++*used;
+		else if (!place)
+			place = &b->entry[i];
+	}
+	return place;
+}
+
+/* The emptier of the two buckets, which is what keeps them from filling up; under the lock. */
+static struct fdb_entry *place_for(struct fdb *t, uint64_t key)
+{
+	uint64_t hash = fdb_hash(t, key);
+	unsigned first_used, second_used;
+	struct fdb_entry *first = free_place(&t->bucket[hash & t->mask], &first_used);
+	struct fdb_entry *second = free_place(&t->bucket[hash >> 32 & t->mask], &second_used);
+
+	return second_used < first_used ? second : first;
+}
+
+bool fdb_learn(struct fdb *t, uint64_t key, uint32_t port, uint32_t now)
+{
+	struct fdb_entry *e;
+	bool known = false;
+
+	/* A full table meets new addresses at the rate of packets: do not take the lock for each.
+	 */
+	if (fdb_entries(t) >= t->limit && !fdb_locate(t, key))
+		return false;
+	lock_acquire(&t->lock);
+	e = fdb_locate(t, key);
+	if (e) {
+		known = true;
+		if (atomic_load_explicit(&e->port, memory_order_relaxed) != port) {
+			atomic_store_explicit(&e->port, port, memory_order_release);
+			count(&t->moved);
+		}
+		atomic_store_explicit(&e->stamp, now, memory_order_relaxed);
+	} else if (fdb_entries(t) < t->limit && (e = place_for(t, key))) {
+		known = true;
+		atomic_store_explicit(&e->port, port, memory_order_release);
+		atomic_store_explicit(&e->stamp, now, memory_order_relaxed);
+		atomic_store_explicit(&e->key, key, memory_order_release);
+		entries_set(t, fdb_entries(t) + 1);
+		count(&t->learned);
+	}
+	lock_release(&t->lock);
+	return known;
+}
+
+/* What to forget; whatever says FDB_ANY, or 0 for idle, does not matter. */
+struct criteria {
+	uint32_t port, vid;
+	uint32_t idle; /* not seen for more than this many seconds, at `now` */
+	uint32_t now;
+};
+
+static bool matches(const struct fdb_entry *e, const struct criteria *c)
+{
+	uint64_t key = atomic_load_explicit(&e->key, memory_order_acquire);
+
+	if (!key)
+		return false;
+	if (c->port != FDB_ANY && atomic_load_explicit(&e->port, memory_order_relaxed) != c->port)
+		return false;
+	if (c->vid != FDB_ANY && (key >> 48 & 0xfff) != c->vid)
+		return false;
+	/* Runners may be ahead of the caller's now: a difference below 0 is fresh. */
+	return !c->idle ||
+	       (int32_t)(c->now - atomic_load_explicit(&e->stamp, memory_order_relaxed)) >
+		       (int32_t)c->idle;
+}
+
+static uint32_t forget(struct fdb *t, const struct criteria *c)
+{
+	uint32_t forgotten = 0;
+
+	for (uint32_t i = 0; i < (t->mask + 1) * FDB_WAYS; i++) {
+		struct fdb_entry *e = &t->bucket[i / FDB_WAYS].entry[i % FDB_WAYS];
+
+		/* The first look is without the lock: most stay. */
+		if (!matches(e, c))
+			continue;
+		lock_acquire(&t->lock);
+		if (matches(e, c)) {
+			atomic_store_explicit(&e->key, 0, memory_order_relaxed);
+			entries_set(t, fdb_entries(t) - 1);
+			forgotten++;
+			if (c->idle)
+				count(&t->aged);
+		}
+		lock_release(&t->lock);
+	}
+	return forgotten;
+}
+
+void fdb_purge(struct fdb *t, uint32_t port, uint32_t vid)
+{
+	forget(t, &(struct criteria){.port = port, .vid = vid});
+}
+
+/* The oldest stamp of all, or now. */
+static uint32_t oldest(const struct fdb *t, uint32_t now)
+{
+	uint32_t stamp = now;
+
+	for (uint32_t i = 0; i < (t->mask + 1) * FDB_WAYS; i++) {
+		struct fdb_entry *e = &t->bucket[i / FDB_WAYS].entry[i % FDB_WAYS];
+		uint32_t s = atomic_load_explicit(&e->stamp, memory_order_relaxed);
+
+		if (atomic_load_explicit(&e->key, memory_order_relaxed) && (int32_t)(s - stamp) < 0)
+			stamp = s;
+	}
+	return stamp;
+}
+
+void fdb_age(struct fdb *t, uint32_t now, uint32_t seconds)
+{
+	/* Stamps only grow, so the table need not be read again before the oldest can be due. */
+	if (!fdb_entries(t) || (int32_t)(now - t->due) < 0)
+		return;
+	forget(t, &(struct criteria){.port = FDB_ANY, .vid = FDB_ANY, .idle = seconds, .now = now});
+	t->due = oldest(t, now) + seconds + 1;
+}
+
+uint32_t fdb_copy(const struct fdb *t, uint32_t *position, struct fdb_copy *out, uint32_t n)
+{
+	uint32_t copied = 0;
+
+	for (; copied < n && *position < (t->mask + 1) * FDB_WAYS; ++*position) {
+		const struct fdb_entry *e =
+			&t->bucket[*position / FDB_WAYS].entry[*position % FDB_WAYS];
+		struct fdb_copy *c = &out[copied];
+
+		c->key = atomic_load_explicit(&e->key, memory_order_acquire);
+		c->port = atomic_load_explicit(&e->port, memory_order_acquire);
+		c->stamp = atomic_load_explicit(&e->stamp, memory_order_relaxed);
+		if (c->key && atomic_load_explicit(&e->key, memory_order_relaxed) == c->key)
+			copied++;
+	}
+	return copied;
+}
