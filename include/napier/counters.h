@@ -84,7 +84,6 @@ struct napi_counters {
 	counter missed;		       /* scheduled again while it was scheduled */
 	counter squeezed[SQUEEZE_MAX]; /* still on the list when its softirq round was squeezed */
 	counter switches;	       /* of the poller */
-	counter stuck;		       /* watchdog: scheduled but not polled in time */
 	counter poll_ns;	       /* spent in polls */
 	counter lost; /* by the device or the kernel, for want of room, before `received` */
 } __attribute__((aligned(64)));
@@ -130,7 +129,8 @@ struct queue_record {
 	_Atomic uint32_t weight;
 	_Atomic int64_t switch_ns; /* the last switch took that long */
 	_Atomic int64_t switch_max_ns;
-	char reserved[104];
+	counter stuck; /* times that the watchdog found it scheduled but not polled */
+	char reserved[96];
 	struct napi_counters napi;
 	struct transmit_counters transmit;
 } __attribute__((aligned(64)));

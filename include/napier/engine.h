@@ -33,8 +33,8 @@ struct engine_config {
 	uint32_t restart_usecs;	    /* or this long, 2000 us */
 	struct placement interrupt; /* class and level of irq/N; cpus is ignored */
 	struct placement ksoftirqd; /* class and level of ksoftirqd/N; cpus is ignored */
-	int64_t packet_ns; /* virtual machine only: what a polled packet costs; 0: 100 ns */
-	const char *counters_path;  /* file for struct counters_file; NULL: memory of its own */
+	int64_t packet_ns;	   /* virtual machine only: what a polled packet costs; 0: 100 ns */
+	const char *counters_path; /* file for struct counters_file; NULL: memory of its own */
 	void (*log)(void *arg, enum log_level level, const char *line); /* NULL: nowhere */
 	void *log_arg;
 };
@@ -62,6 +62,9 @@ int engine_port_remove(struct engine *engine, struct port *port, struct error *e
 struct port *engine_port_find(struct engine *engine, const char *name);
 /* The i-th port by index, NULL where there is none; i < ports_max. */
 struct port *engine_port_at(struct engine *engine, uint32_t i);
+
+/* As it was added; for adding it again. */
+const struct port_config *engine_port_config(const struct port *port);
 
 /* NULL takes the handler away. Returns when no runner is inside the old one with this port. */
 int engine_handler_set(struct engine *engine, struct port *port, struct handler *handler,

@@ -173,7 +173,8 @@ static inline int64_t machine_now(struct machine *m)
 	return m->ops->now(m);
 }
 
-/* Control context. The CPUs that runners may be placed on (on the host: this process's affinity). */
+/* Control context. The CPUs that runners may be placed on (on the host: this process's affinity).
+ */
 static inline void machine_cpus(struct machine *m, struct cpuset *out)
 {
 	m->ops->cpus(m, out);

@@ -11,20 +11,19 @@
  *  bit        | set by, in which context          | cleared by              | order
  *  -----------+-----------------------------------+-------------------------+------------------
  *  SCHED      | anyone, napi_schedule();          | the holder: complete,   | acquire to set,
- *             | control, to switch an idle NAPI,  | or release on disable   | release to clear
- *             | with the new POLLER in one step   |                         |
+ *             | control with its request, in one  | or release on disable   | release to clear
+ *             | step: then it is the holder       |                         |
  *  MISSED     | anyone, napi_schedule() while     | the holder: complete    | as SCHED
  *             | SCHED is set, DISABLING or not    | (and polls again)       |
- *  SWITCH,    | control, while SCHED is set, both | the holder, in the step | release to set,
- *  WISH       | in one step                       | that sets POLLER;       | acquire to see
+ *  SWITCH,    | control, both in one step         | the holder, in the step | release to set,
+ *  WISH       |                                   | that sets POLLER;       | acquire to see
  *             |                                   | control, to withdraw    |
- *  DISABLING  | control, while SCHED is set       | the holder, in the step | as SWITCH
+ *  DISABLING  | control                           | the holder, in the step | as SWITCH
  *             |                                   | that sets DISABLED;     |
  *             |                                   | control, to withdraw    |
  *  DISABLED   | the holder, in the step that      | control: napi_enable(), | release to set,
- *             | clears SCHED; control, when SCHED | which then schedules    | acquire to see
- *             | is not set                        |                         |
- *  POLLER     | the holder, with SWITCH set; control while SCHED is not set  | release
+ *             | clears SCHED                      | which then schedules    | acquire to see
+ *  POLLER     | the holder, with SWITCH set; control while DISABLED          | release
  *
  *  SCHED and DISABLED are never set together; SWITCH, MISSED and DISABLING only beside SCHED. The
  *  wish is in the word, since a holder that read it elsewhere could carry out one that was
@@ -70,6 +69,7 @@ enum napi_state {
 	NAPI_POLLER_MASK = 0xf << NAPI_POLLER_SHIFT,
 	NAPI_WISH_SHIFT = 12,
 	NAPI_WISH_MASK = 0xf << NAPI_WISH_SHIFT,
+	NAPI_WISH_CPU_SHIFT = 16, /* its softnet: index of the engine CPU */
 };
 
 struct napi;

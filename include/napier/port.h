@@ -64,7 +64,7 @@ struct port_queue {
 	void *private;	   /* the kind's */
 	struct napi *napi; /* set by the engine before the first receive */
 	struct transmit_counters *transmit; /* likewise; written under `lock` */
-	struct lock *lock; /* of the transmit side; the engine's */
+	struct lock *lock;		    /* of the transmit side; the engine's */
 };
 
 /*

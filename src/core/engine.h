@@ -19,6 +19,7 @@ struct softnet;
 
 struct engine {
 	struct engine_config config; /* defaults filled in */
+	char name[32];
 	struct machine *machine;
 	struct pool *pool;
 	struct counters_file *counters;
@@ -31,17 +32,18 @@ struct engine {
 	uint32_t cpus;
 	struct softnet *softnet; /* `cpus` of them */
 
-	struct port **port; /* config.ports_max */
+	struct port **port; /* config.ports_max; each the start of a struct engine_port */
 	struct settings settings;
 
 	struct handler *handler[HANDLERS_MAX]; /* all that were made for this engine */
 	struct runner *tick;
+	int64_t next_tick;
 	struct context *context; /* control's own, under the lock */
 };
 
 /*
- * The control side is one at a time. A runner that comes to wait here (the control server's) counts as
- * between steps, so that the holder may quiesce.
+ * The control side is one at a time. A runner that comes to wait here (the control server's) counts
+ * as between steps, so that the holder may quiesce.
  */
 void engine_lock(struct engine *engine);
 void engine_unlock(struct engine *engine);
@@ -54,6 +56,8 @@ int engine_handler_register(struct engine *engine, struct handler *handler);
 
 /* The softnet of this engine CPU, or NULL. */
 struct softnet *engine_softnet(struct engine *engine, unsigned cpu);
+/* Any context. The i-th softnet. */
+struct softnet *engine_softnet_at(struct engine *engine, uint32_t i);
 
 /* Names the NAPIs that were scheduled at the last tick and have not been polled since. */
 void engine_watch(struct engine *engine);

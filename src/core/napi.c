@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The data side of the state word: schedule, poll, complete, release. Control's side (switch, disable,
- * enable) is in napi_control.c. Table and rules: napier/napi.h.
+ * The data side of the state word: schedule, poll, complete, release. Control's side (switch,
+ * disable, enable) is in napi_control.c. Table and rules: napier/napi.h.
  */
 #include <errno.h>
 #include <string.h>
@@ -49,13 +49,13 @@ bool napi_schedule(struct napi *napi)
 	uint32_t wanted;
 
 	do {
-		if (state & (NAPI_DISABLED | NAPI_DISABLING))
+		if (state & NAPI_DISABLED)
 			return false;
 		wanted = state | (state & NAPI_SCHED ? NAPI_MISSED : NAPI_SCHED);
-		/* Also with MISSED set already: what the caller wrote before must be seen (release). */
-	} while (!atomic_compare_exchange_weak_explicit(&napi->state, &state, wanted,
-							memory_order_acq_rel,
-							memory_order_relaxed));
+		/* Also with MISSED set already: what the caller wrote before must be seen
+		 * (release). */
+	} while (!atomic_compare_exchange_weak_explicit(
+		&napi->state, &state, wanted, memory_order_acq_rel, memory_order_relaxed));
 	if (state & NAPI_SCHED)
 		return false;
 	pollers[napi_state_poller(state)]->dispatch(napi);
@@ -80,9 +80,8 @@ static bool napi_complete(struct napi *napi)
 		if (state & (NAPI_SWITCH | NAPI_DISABLING))
 			return false;
 		wanted = state & ~(uint32_t)(state & NAPI_MISSED ? NAPI_MISSED : NAPI_SCHED);
-	} while (!atomic_compare_exchange_weak_explicit(&napi->state, &state, wanted,
-							memory_order_acq_rel,
-							memory_order_acquire));
+	} while (!atomic_compare_exchange_weak_explicit(
+		&napi->state, &state, wanted, memory_order_acq_rel, memory_order_acquire));
 	return !(state & NAPI_MISSED);
 }
 
@@ -116,27 +115,28 @@ static int irq_move(struct napi *napi, enum poller poller)
 /* The holder sees SWITCH. True when the token is gone: the new poller has it. */
 static bool release_switched(struct napi *napi, uint32_t state)
 {
+	uint32_t request = state & NAPI_REQUEST_SWITCH;
 	struct softnet *softnet = napi->softnet;
-	enum poller poller = napi->wish;
+	enum poller poller = napi_state_wish(state);
 	uint32_t wanted;
 	int rc;
 
-	napi->softnet = napi->wish_softnet;
+	napi->softnet = engine_softnet_at(napi->engine, napi_state_wish_cpu(state));
 	rc = irq_move(napi, poller);
 	if (rc) {
 		napi->softnet = softnet;
 		napi->switch_error = rc;
-		atomic_fetch_and(&napi->state, ~(uint32_t)NAPI_SWITCH);
+		atomic_fetch_and(&napi->state, ~(uint32_t)NAPI_REQUEST_SWITCH);
 		machine_notify(napi->engine->machine);
 		return false;
 	}
 	do {
-		if (!(state & NAPI_SWITCH)) { /* withdrawn */
+		if ((state & NAPI_REQUEST_SWITCH) != request) { /* withdrawn */
 			napi->softnet = softnet;
 			irq_move(napi, napi_state_poller(state));
 			return false;
 		}
-		wanted = state & ~(uint32_t)(NAPI_SWITCH | NAPI_MISSED | NAPI_POLLER_MASK);
+		wanted = state & ~(uint32_t)(NAPI_REQUEST_SWITCH | NAPI_MISSED | NAPI_POLLER_MASK);
 		wanted |= (uint32_t)poller << NAPI_POLLER_SHIFT;
 	} while (!atomic_compare_exchange_weak(&napi->state, &state, wanted));
 	counter_add(&napi->record->napi.switches, 1); /* the token is still here */
@@ -154,8 +154,8 @@ bool napi_release(struct napi *napi)
 	uint32_t state;
 
 	while ((state = napi_state_load(napi)) & (NAPI_SWITCH | NAPI_DISABLING)) {
-		if (state & NAPI_DISABLING ? release_disabled(napi, state) :
-					     release_switched(napi, state))
+		if (state & NAPI_DISABLING ? release_disabled(napi, state)
+					   : release_switched(napi, state))
 			return true;
 	}
 	return false;

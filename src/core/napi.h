@@ -22,12 +22,9 @@ struct napi {
 
 	/* The token's holder only. */
 	bool irq_masked;
-	struct napi *next; /* in a softirq poll list or inbox */
+	struct napi *next;	 /* in a softirq poll list or inbox */
 	struct softnet *softnet; /* of its engine CPU: whose softirq polls it */
 
-	/* Written by control before it sets SWITCH, read by the holder after it has seen SWITCH. */
-	enum poller wish;
-	struct softnet *wish_softnet;
 	int switch_error; /* written by the holder before it clears SWITCH without switching */
 
 	struct poller_thread *thread; /* while its poller is or becomes `thread` */
@@ -48,7 +45,8 @@ struct poller_ops {
 	int (*prepare)(struct napi *napi, struct error *err);
 	/* The runner that its interrupts go to. */
 	struct runner *(*runner)(struct napi *napi);
-	/* Takes the token. Must come after everything else: it may be polled before this returns. */
+	/* Takes the token. Must come after everything else: it may be polled before this returns.
+	 */
 	void (*dispatch)(struct napi *napi);
 	/* It is another's now, or disabled for good: ends what prepare made. */
 	void (*retire)(struct napi *napi);
@@ -64,10 +62,10 @@ int napi_init(struct napi *napi, enum poller poller, struct error *err);
 void napi_end(struct napi *napi);
 
 /*
- * The one way in, for every poller. The caller holds the token. Polls once, sends the kicks, counts;
- * completes or gives the token away when it is due. Returns true while the caller still holds the
- * token and should poll again; after false the caller must not touch the NAPI. context->now is
- * the time after the poll.
+ * The one way in, for every poller. The caller holds the token. Polls once, sends the kicks,
+ * counts; completes or gives the token away when it is due. Returns true while the caller still
+ * holds the token and should poll again; after false the caller must not touch the NAPI.
+ * context->now is the time after the poll.
  */
 bool napi_poll(struct napi *napi, struct context *context, uint32_t *work);
 
@@ -86,6 +84,20 @@ void napi_enable_locked(struct napi *napi);
 static inline uint32_t napi_state_load(const struct napi *napi)
 {
 	return atomic_load_explicit((_Atomic uint32_t *)&napi->state, memory_order_acquire);
+}
+
+/* A request to switch: the bit, the wished poller and its CPU. Withdrawn and served as one. */
+#define NAPI_REQUEST_SWITCH                                                                        \
+	((uint32_t)NAPI_SWITCH | (uint32_t)NAPI_WISH_MASK | UINT32_MAX << NAPI_WISH_CPU_SHIFT)
+
+static inline enum poller napi_state_wish(uint32_t state)
+{
+	return (enum poller)((state & NAPI_WISH_MASK) >> NAPI_WISH_SHIFT);
+}
+
+static inline uint32_t napi_state_wish_cpu(uint32_t state)
+{
+	return state >> NAPI_WISH_CPU_SHIFT;
 }
 
 static inline enum poller napi_state_poller(uint32_t state)

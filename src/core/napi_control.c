@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Control's side of the state word: init, switch, disable, enable, end. The engine's lock is held, so
- * there is one asker at a time; it stores its wish, sets a bit, and waits for the holder of the
+ * Control's side of the state word: init, switch, disable, enable, end. The engine's lock is held,
+ * so there is one asker at a time; it stores its wish, sets a bit, and waits for the holder of the
  * token, or acts as the holder when nobody is.
  */
 #include <errno.h>
@@ -53,34 +53,37 @@ static bool disable_over(void *arg)
 }
 
 /*
- * Sets a request bit, and takes the token when nobody has it: then the caller is the holder, and
- * does what it asks for itself. Both bits are one atomic operation, so no holder can come between.
+ * Sets the request's bits, and takes the token when nobody has it: then the caller is the holder,
+ * and does what it asks for itself. That is one atomic operation, so no holder can come between.
  */
-static void napi_request(struct napi *napi, uint32_t bit)
+static void napi_request(struct napi *napi, uint32_t request)
 {
 	uint32_t state = napi_state_load(napi);
 
-	while (!atomic_compare_exchange_weak(&napi->state, &state, state | bit | NAPI_SCHED))
+	while (!atomic_compare_exchange_weak(&napi->state, &state, state | request | NAPI_SCHED))
 		;
 	if (!(state & NAPI_SCHED))
 		napi_release(napi);
 }
 
 /* Takes a request back that was not served in time. True: it was served after all. */
-static bool napi_withdraw(struct napi *napi, uint32_t bit)
+static bool napi_withdraw(struct napi *napi, uint32_t request, uint32_t bit)
 {
-	return !(atomic_fetch_and(&napi->state, ~bit) & bit);
+	return !(atomic_fetch_and(&napi->state, ~request) & bit);
 }
 
-/* The wish is stored and prepared. */
-static int switch_wait(struct napi *napi, int64_t timeout)
+/* Both sides are prepared. */
+static int switch_wait(struct napi *napi, enum poller poller, struct softnet *softnet,
+		       int64_t timeout)
 {
 	struct machine *machine = napi->engine->machine;
+	uint32_t cpu = (uint32_t)(softnet - napi->engine->softnet);
 
 	napi->switch_error = 0;
-	napi_request(napi, NAPI_SWITCH);
+	napi_request(napi, NAPI_SWITCH | (uint32_t)poller << NAPI_WISH_SHIFT |
+				   cpu << NAPI_WISH_CPU_SHIFT);
 	if (machine_wait(machine, switch_over, napi, machine_now(machine) + timeout) &&
-	    !napi_withdraw(napi, NAPI_SWITCH))
+	    !napi_withdraw(napi, NAPI_REQUEST_SWITCH, NAPI_SWITCH))
 		return -ETIMEDOUT;
 	return napi->switch_error;
 }
@@ -131,16 +134,14 @@ int napi_switch(struct napi *napi, enum poller poller, struct softnet *softnet, 
 		if (rc)
 			return rc;
 	}
-	napi->wish = poller;
-	napi->wish_softnet = softnet;
 	start = machine_now(machine);
-	rc = napi_disabled(napi) ? switch_disabled(napi, poller, softnet) :
-				   switch_wait(napi, timeout);
+	rc = napi_disabled(napi) ? switch_disabled(napi, poller, softnet)
+				 : switch_wait(napi, poller, softnet, timeout);
 	if (rc) {
 		if (poller != before)
 			poller_ops(poller)->retire(napi);
-		return error_set(err, rc, "%s/%u: poller stays %s: %s", queue->port->name, queue->index,
-				 poller_name(before),
+		return error_set(err, rc, "%s/%u: poller stays %s: %s", queue->port->name,
+				 queue->index, poller_name(before),
 				 rc == -ETIMEDOUT ? "its poll did not end in time" : strerror(-rc));
 	}
 	if (took)
@@ -159,7 +160,7 @@ int napi_disable_locked(struct napi *napi, int64_t timeout)
 		return 0;
 	napi_request(napi, NAPI_DISABLING);
 	if (machine_wait(machine, disable_over, napi, machine_now(machine) + timeout) &&
-	    !napi_withdraw(napi, NAPI_DISABLING))
+	    !napi_withdraw(napi, NAPI_DISABLING, NAPI_DISABLING))
 		return -ETIMEDOUT;
 	atomic_store(&napi->record->disabled, 1);
 	return 0;

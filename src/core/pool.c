@@ -33,9 +33,8 @@ static void batch_push(struct depot *depot, struct packet *first, uint32_t n)
 	do {
 		atomic_store_explicit(&first->batch_below, (uint32_t)head, memory_order_relaxed);
 		wanted = ((head >> 32) + 1) << 32 | index;
-	} while (!atomic_compare_exchange_weak_explicit(&depot->head, &head, wanted,
-							memory_order_release,
-							memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak_explicit(
+		&depot->head, &head, wanted, memory_order_release, memory_order_relaxed));
 }
 
 static struct packet *batch_pop(struct depot *depot)
@@ -48,12 +47,12 @@ static struct packet *batch_pop(struct depot *depot)
 		if (!(uint32_t)head)
 			return NULL;
 		first = &depot->pool.packets[(uint32_t)head - 1];
-		/* May be another's by now: then the value is any, and the tag makes us try again. */
+		/* May be another's by now: then the value is any, and the tag makes us try again.
+		 */
 		wanted = ((head >> 32) + 1) << 32 |
 			 atomic_load_explicit(&first->batch_below, memory_order_relaxed);
-	} while (!atomic_compare_exchange_weak_explicit(&depot->head, &head, wanted,
-							memory_order_acquire,
-							memory_order_acquire));
+	} while (!atomic_compare_exchange_weak_explicit(
+		&depot->head, &head, wanted, memory_order_acquire, memory_order_acquire));
 	return first;
 }
 
@@ -78,8 +77,8 @@ static void *area_map(size_t size)
 	void *area = MAP_FAILED;
 
 	if (size % (2u << 20) == 0)
-		area = mmap(NULL, size, PROT_READ | PROT_WRITE, flags | MAP_HUGETLB | MAP_POPULATE, -1,
-			    0);
+		area = mmap(NULL, size, PROT_READ | PROT_WRITE, flags | MAP_HUGETLB | MAP_POPULATE,
+			    -1, 0);
 	if (area != MAP_FAILED)
 		return area;
 	area = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, -1, 0);
@@ -96,8 +95,8 @@ static int config_check(const struct pool_config *config, struct error *err)
 		return error_set(err, -EINVAL, "frame size %u: must be 2048 or 4096 bytes",
 				 config->frame_size);
 	if (config->frames < POOL_BATCH || config->frames > POOL_FRAMES_MAX)
-		return error_set(err, -EINVAL, "pool of %u frames: must be %u to %u", config->frames,
-				 POOL_BATCH, POOL_FRAMES_MAX);
+		return error_set(err, -EINVAL, "pool of %u frames: must be %u to %u",
+				 config->frames, POOL_BATCH, POOL_FRAMES_MAX);
 	return 0;
 }
 

@@ -20,7 +20,8 @@ struct settings {
 	struct setting entry[SETTINGS_MAX];
 };
 
-/* Merges value into what is kept. A setting for all queues replaces the same keys of single ones. -ENOSPC. */
+/* Merges value into what is kept. A setting for all queues replaces the same keys of single ones.
+ * -ENOSPC. */
 int settings_keep(struct settings *settings, const char *port, int queue,
 		  const struct queue_settings *value);
 /* What holds for this queue: its own keys before those for all. */

@@ -10,12 +10,12 @@ static int runner_begin(struct softnet *softnet, const char *name, struct step (
 			const struct placement *asked, struct runner **out, struct error *err)
 {
 	struct engine *engine = softnet->engine;
-	struct runner_config config = { .step = step, .arg = softnet, .placement = *asked };
-	struct error first = { 0 };
+	struct runner_config config = {.step = step, .arg = softnet, .placement = *asked};
+	struct error first = {0};
 	int rc;
 
 	snprintf(config.name, sizeof(config.name), "%s/%u", name, softnet->cpu);
-	config.placement.cpus = (struct cpuset){ 0 };
+	config.placement.cpus = (struct cpuset){0};
 	cpuset_add(&config.placement.cpus, softnet->cpu);
 	rc = runner_start(engine->machine, &config, out, &first);
 	if (rc == -EPERM && (asked->class != RUNNER_FAIR || asked->level != 0)) {

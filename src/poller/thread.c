@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * thread: one runner per NAPI, napi/<port>-<queue>, which also takes the queue's interrupts: waking it
- * is all that an interrupt costs.
+ * thread: one runner per NAPI, napi/<port>-<queue>, which also takes the queue's interrupts: waking
+ * it is all that an interrupt costs.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ struct poller_thread {
 	struct napi *napi;
 	struct runner *runner;
 	struct context *context;
-	bool holds; /* the token; only its own step looks */
+	bool holds;	      /* the token; only its own step looks */
 	_Atomic bool granted; /* the token is here, to be picked up by the step */
 };
 
@@ -49,21 +49,19 @@ static struct step thread_step(void *arg)
 	return STEP(STEP_AGAIN);
 }
 
-static void thread_name(const struct napi *napi, char *name, size_t size)
+/* napi/PORT-QUEUE; the port's name is cut where it must be, the queue's number stays. */
+static void thread_name(const struct napi *napi, char name[RUNNER_NAME_MAX])
 {
-	char queue[12];
-	int room;
+	unsigned queue = napi->queue->index; /* two digits at most */
+	int room = RUNNER_NAME_MAX - (int)sizeof("napi/-0") - (queue > 9);
 
-	/* The port's name is cut where it must be, the queue's number stays. */
-	snprintf(queue, sizeof(queue), "-%u", napi->queue->index);
-	room = (int)(size - sizeof("napi/") - strlen(queue));
-	snprintf(name, size, "napi/%.*s%s", room, napi->queue->port->name, queue);
+	snprintf(name, RUNNER_NAME_MAX, "napi/%.*s-%u", room, napi->queue->port->name, queue % 100);
 }
 
 static int thread_prepare(struct napi *napi, struct error *err)
 {
 	struct engine *engine = napi->engine;
-	struct runner_config config = { .step = thread_step };
+	struct runner_config config = {.step = thread_step};
 	struct poller_thread *thread = calloc(1, sizeof(*thread));
 	struct runner_observation seen;
 	struct queue_settings settings;
@@ -73,9 +71,10 @@ static int thread_prepare(struct napi *napi, struct error *err)
 		free(thread);
 		return error_set(err, -ENOMEM, "no memory for a polling thread");
 	}
-	settings_find(&engine->settings, napi->queue->port->name, (int)napi->queue->index, &settings);
+	settings_find(&engine->settings, napi->queue->port->name, (int)napi->queue->index,
+		      &settings);
 	thread->napi = napi;
-	thread_name(napi, config.name, sizeof(config.name));
+	thread_name(napi, config.name);
 	config.arg = thread;
 	config.placement = settings.placement;
 	if (cpuset_empty(&config.placement.cpus))

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef CORE_RECEIVE_H
+#define CORE_RECEIVE_H
+
+#include <napier/port.h>
+
+/* The napi->poll of a port's queue. */
+uint32_t queue_poll(struct napi *napi, struct context *context, uint32_t budget);
+/* The irq handler of a port's queue. */
+void queue_interrupt(struct irq *irq);
+
+#endif

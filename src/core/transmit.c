@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Where packets leave a handler: sent on a port, delivered, or dropped. */
+#include <stdatomic.h>
+
+#include <napier/port.h>
+
+#include <core/checksum.h>
+#include <core/context.h>
+#include <core/napi.h>
+#include <core/segment.h>
+#include <machine/lock.h>
+
+void packet_drop(struct context *context, struct packet **v, uint32_t n, enum drop_reason reason)
+{
+	if (!n)
+		return;
+	counter_add(&context->counters->dropped[reason], n);
+	packet_free(&context->cache, v, n);
+}
+
+void packet_deliver(struct context *context, struct packet **v, uint32_t n)
+{
+	if (!n)
+		return;
+	counter_add(&context->counters->delivered, n);
+	packet_free(&context->cache, v, n);
+}
+
+/* One kick per queue and poll, however many vectors went there. */
+static void kick_later(struct context *context, struct port_queue *queue)
+{
+	for (uint32_t i = context->kicks; i-- > 0;)
+		if (context->kick[i] == queue)
+			return;
+	if (context->kicks == CONTEXT_KICKS)
+		context_kick(context);
+	context->kick[context->kicks++] = queue;
+}
+
+/*
+ * The transmit queue follows from the receive queue, not from the runner: a flow keeps its queue,
+ * and so its order, when its poller is switched.
+ */
+static struct port_queue *queue_choose(struct context *context, struct port *port)
+{
+	uint32_t i = context->napi ? context->napi->queue->index : context->index;
+
+	return &port->queue[port->queues == 1 ? 0 : i % port->queues];
+}
+
+/* Ready for the wire: no super-packets, and checksums are complete where the port wants that. */
+static void queue_send(struct context *context, struct port_queue *queue, struct packet **v,
+		       uint32_t n)
+{
+	const struct port_ops *ops = queue->port->ops;
+	uint32_t sent;
+
+	lock_acquire(queue->lock);
+	sent = ops->transmit(queue, context, v, n);
+	if (sent < n) {
+		counter_add(&queue->transmit->full, 1);
+		if (ops->kick) {
+			ops->kick(queue, context);
+			sent += ops->transmit(queue, context, v + sent, n - sent);
+		}
+	}
+	lock_release(queue->lock);
+	if (sent < n)
+		packet_drop(context, v + sent, n - sent, DROP_TX_FULL);
+	if (ops->kick)
+		kick_later(context, queue);
+}
+
+/* A vector that has super-packets in it goes out in pieces, in order. */
+static void segments_send(struct context *context, struct port_queue *queue, struct packet **v,
+			  uint32_t n)
+{
+	struct packet *out[PACKET_VECTOR_MAX];
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct packet *p = v[i];
+
+		if (!(p->flags & PACKET_GSO)) {
+			queue_send(context, queue, &p, 1);
+			continue;
+		}
+		do {
+			uint32_t k = segment_packet(context, &p, out, PACKET_VECTOR_MAX);
+
+			if (k)
+				queue_send(context, queue, out, k);
+		} while (p);
+	}
+}
+
+void port_transmit(struct context *context, struct port *port, struct packet **v, uint32_t n)
+{
+	struct port_queue *queue;
+	uint32_t flags = 0;
+
+	if (!port_sendable(port)) {
+		packet_drop(context, v, n, DROP_TX_DOWN);
+		return;
+	}
+	queue = queue_choose(context, port);
+	for (uint32_t i = 0; i < n; i++)
+		flags |= v[i]->flags;
+	if (flags & PACKET_CSUM_PARTIAL && !(port->features & PORT_TX_CSUM)) {
+		for (uint32_t i = 0; i < n; i++)
+			if ((v[i]->flags & (PACKET_CSUM_PARTIAL | PACKET_GSO)) ==
+			    PACKET_CSUM_PARTIAL)
+				checksum_complete(v[i]);
+	}
+	if (flags & PACKET_GSO && !(port->features & PORT_TX_GSO))
+		segments_send(context, queue, v, n);
+	else
+		queue_send(context, queue, v, n);
+}

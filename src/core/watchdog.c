@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The watchdog: a NAPI that is scheduled, yet was not polled from one tick to the next, is stuck.
+ * It costs the packet path nothing: it looks at the state word and the poll counter.
+ */
+#include <napier/port.h>
+
+#include <core/engine.h>
+#include <core/napi.h>
+#include <poller/softirq.h>
+
+static void napi_watch(struct engine *engine, struct napi *napi)
+{
+	const struct port_queue *queue = napi->queue;
+	uint32_t state = napi_state_load(napi);
+	uint64_t polls = counter_read(&napi->record->napi.polls);
+	bool stuck = state & NAPI_SCHED && napi->seen_scheduled && polls == napi->seen_polls;
+
+	if (stuck && !napi->stuck) {
+		enum poller poller = napi_state_poller(state);
+		struct runner *runner = poller_ops(poller)->runner(napi);
+
+		counter_add(&napi->record->stuck, 1);
+		engine_log(engine, LOG_WARNING,
+			   "%s/%u: scheduled, but not polled for a second; poller %s, runner %s",
+			   queue->port->name, queue->index, poller_name(poller), runner->name);
+	}
+	napi->stuck = stuck;
+	napi->seen_scheduled = state & NAPI_SCHED;
+	napi->seen_polls = polls;
+}
+
+void engine_watch(struct engine *engine)
+{
+	for (uint32_t i = 0; i < engine->config.ports_max; i++) {
+		struct port *port = engine->port[i];
+
+		for (uint32_t k = 0; port && k < port->queues; k++)
+			napi_watch(engine, port->queue[k].napi);
+	}
+}

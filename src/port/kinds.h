@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The built-in kinds of port, one line each. */
+#ifndef PORT_KINDS_H
+#define PORT_KINDS_H
+
+#include <napier/port.h>
+
+extern const struct port_ops mem_port_ops;
+
+/* In the order in which help lists them. */
+#define PORT_KINDS &mem_port_ops
+
+#endif
