@@ -15,9 +15,9 @@
 
 /*
  * Packet path. Owns *p, a packet with PACKET_GSO, frames chained or not. Takes up to `room`
- *segments off its front into out, each in one frame with headroom, which the caller then owns, and
- *returns how many. When that was all, or no more can be had, *p is NULL; else *p is the
- *super-packet of the rest, to call again with:
+ * segments off its front into out, each in one frame with headroom, which the caller then owns, and
+ * returns how many. When that was all, or no more can be had, *p is NULL; else *p is the
+ * super-packet of the rest, to call again with:
  *
  *	do {
  *		n = segment_packet(context, &p, out, PACKET_VECTOR_MAX);
@@ -27,7 +27,7 @@
  * What cannot be segmented is dropped in here and counted: DROP_GSO (not the headers that gso_type
  * says), DROP_TOO_LONG (a segment that does not fit into a frame), DROP_POOL_EMPTY (no frames: the
  * segments made so far are good). The segments beyond the first count as `cloned`, so that I3
- *holds. 0 < room <= PACKET_VECTOR_MAX.
+ * holds. 0 < room <= PACKET_VECTOR_MAX.
  */
 uint32_t segment_packet(struct context *context, struct packet **p, struct packet **out,
 			uint32_t room);
