@@ -4,13 +4,14 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "handler/fdb.h"
+#include <handler/fdb.h>
 
-#define BUCKETS_MIN 2
+#define BUCKETS_MIN 256 /* in fewer, chance finds too few ways out of full ones */
 
 int fdb_create(uint32_t entries, struct fdb **out)
 {
-	uint32_t buckets = entries < BUCKETS_MIN ? BUCKETS_MIN : entries;
+	uint32_t wished = entries / (FDB_WAYS / FDB_SPARE);
+	uint32_t buckets = wished < BUCKETS_MIN ? BUCKETS_MIN : wished;
 	size_t size = (size_t)buckets * sizeof(struct fdb_bucket);
 	struct fdb *t;
 	int rc = -ENOMEM;
@@ -78,15 +79,56 @@ static struct fdb_entry *free_place(struct fdb_bucket *b, unsigned *used)
 	return place;
 }
 
-/* The emptier of the two buckets, which is what keeps them from filling up; under the lock. */
-static struct fdb_entry *place_for(struct fdb *t, uint64_t key)
+/* The emptier of the address's two buckets, which is what keeps them from filling up. */
+static struct fdb_entry *place_find(struct fdb *t, uint64_t key)
 {
 	uint64_t hash = fdb_hash(t, key);
 	unsigned first_used, second_used;
-	struct fdb_entry *first = free_place(&t->bucket[hash & t->mask], &first_used);
-	struct fdb_entry *second = free_place(&t->bucket[hash >> 32 & t->mask], &second_used);
+	struct fdb_entry *first = free_place(fdb_first(t, hash), &first_used);
+	struct fdb_entry *second = free_place(fdb_second(t, hash), &second_used);
 
 	return second_used < first_used ? second : first;
+}
+
+static void place_fill(struct fdb_entry *e, uint64_t key, uint32_t port, uint32_t stamp)
+{
+	atomic_store_explicit(&e->port, port, memory_order_release);
+	atomic_store_explicit(&e->stamp, stamp, memory_order_relaxed);
+	atomic_store_explicit(&e->key, key, memory_order_release);
+}
+
+/*
+ * Both buckets are full: one of those in them goes to its other bucket. A lookup beside this may
+ * miss that address once, as if it had not been learnt yet.
+ */
+static struct fdb_entry *place_make(struct fdb *t, struct fdb_bucket *b)
+{
+	for (unsigned i = 0; i < FDB_WAYS; i++) {
+		struct fdb_entry *e = &b->entry[i], *other;
+		uint64_t key = atomic_load_explicit(&e->key, memory_order_relaxed);
+
+		other = place_find(t, key);
+		if (!other)
+			continue;
+		place_fill(other, key, atomic_load_explicit(&e->port, memory_order_relaxed),
+			   atomic_load_explicit(&e->stamp, memory_order_relaxed));
+		atomic_store_explicit(&e->key, 0, memory_order_relaxed);
+		return e;
+	}
+	return NULL;
+}
+
+/* Under the lock. NULL: there is none to be had. */
+static struct fdb_entry *place_for(struct fdb *t, uint64_t key)
+{
+	uint64_t hash = fdb_hash(t, key);
+	struct fdb_entry *place = place_find(t, key);
+
+	if (!place)
+		place = place_make(t, fdb_first(t, hash));
+	if (!place)
+		place = place_make(t, fdb_second(t, hash));
+	return place;
 }
 
 bool fdb_learn(struct fdb *t, uint64_t key, uint32_t port, uint32_t now)
@@ -109,9 +151,7 @@ bool fdb_learn(struct fdb *t, uint64_t key, uint32_t port, uint32_t now)
 		atomic_store_explicit(&e->stamp, now, memory_order_relaxed);
 	} else if (fdb_entries(t) < t->limit && (e = place_for(t, key))) {
 		known = true;
-		atomic_store_explicit(&e->port, port, memory_order_release);
-		atomic_store_explicit(&e->stamp, now, memory_order_relaxed);
-		atomic_store_explicit(&e->key, key, memory_order_release);
+		place_fill(e, key, port, now);
 		entries_set(t, fdb_entries(t) + 1);
 		count(&t->learned);
 	}

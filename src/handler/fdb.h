@@ -4,8 +4,8 @@
  *
  * A hash of buckets of one cache line, four entries each; an address has two buckets it may be
  * in, chosen by a hash with a seed of its own, so that nobody outside can make addresses collide.
- * There are four times as many places as the limit allows entries: then the chance that a new
- * address finds both of its buckets full is below 1e-9, and the limit is what people asked for.
+ * There are twice as many places as the limit allows entries, and an entry goes to its other bucket
+ * to make room: so the table is full when the limit is reached, and not before.
  *
  * Lookups take no lock and write nothing. An address that is known where it is learnt costs a
  * lookup, and one store a second. Only what changes the table takes its lock.
@@ -28,9 +28,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "machine/lock.h"
+#include <machine/lock.h>
 
 #define FDB_WAYS 4
+#define FDB_SPARE 2 /* places per entry of the limit */
 #define FDB_ENTRIES_MAX (1u << 22)
 #define FDB_USED (UINT64_C(1) << 63)
 
@@ -82,12 +83,23 @@ static inline struct fdb_entry *fdb_bucket_find(struct fdb_bucket *b, uint64_t k
 	return NULL;
 }
 
+static inline struct fdb_bucket *fdb_first(const struct fdb *t, uint64_t hash)
+{
+	return &t->bucket[hash & t->mask];
+}
+
+/* Never the first one again. */
+static inline struct fdb_bucket *fdb_second(const struct fdb *t, uint64_t hash)
+{
+	return &t->bucket[(hash ^ (hash >> 32 | 1)) & t->mask];
+}
+
 static inline struct fdb_entry *fdb_locate(const struct fdb *t, uint64_t key)
 {
 	uint64_t hash = fdb_hash(t, key);
-	struct fdb_entry *e = fdb_bucket_find(&t->bucket[hash & t->mask], key);
+	struct fdb_entry *e = fdb_bucket_find(fdb_first(t, hash), key);
 
-	return e ? e : fdb_bucket_find(&t->bucket[hash >> 32 & t->mask], key);
+	return e ? e : fdb_bucket_find(fdb_second(t, hash), key);
 }
 
 /* Packet path. The port of the address, or -1. */
