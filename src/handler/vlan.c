@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "handler/vlan.h"
+#include <handler/vlan.h>
 
 #define ADDRESSES_SIZE 12 /* bytes of a frame in front of its tag */
 
