@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Interrupt sources.
+ *
+ * Three things can make one fire: its descriptor, a raise, its deadline. All of them set
+ * IRQ_PENDING in irq.state; the runner collects the pending ones, and calls the handler of those
+ * from which it can take the bit. A masked one keeps it. How the runner learns of it: epoll, or
+ * SIGNAL_RAISED, upon which it looks through all its sources (a CPU's or a thread's: a few).
+ *
+ * A raise needs no lock: it sets PENDING, then reads irq.runner and signals that. A move writes
+ * irq.runner, then reads PENDING and signals the new runner if it is set. In the one order of
+ * these sequentially consistent operations either the raise sees the new runner or the move
+ * sees the bit. The same pair works between a raise and unmask, on the state word alone.
+ *
+ *  call            | locks                              | beside, on the same source
+ *  ----------------+------------------------------------+---------------------------
+ *  attach (move)   | handlers of the old, lock of both  | raise, dispatch
+ *  detach          | handlers and lock                  | raise, dispatch
+ *  mask unmask arm | lock                               | raise, dispatch
+ *  raise           | none                               | anything
+ *  dispatch        | handlers; lock while it collects   | anything
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "machine/current.h"
+#include "machine/host.h"
+
+enum { SLOTS_FIRST = 8 };
+
+static unsigned slot_of(const struct irq *irq)
+{
+	return (unsigned)(uintptr_t)irq->machine_private;
+}
+
+static bool in_handler_of(const struct host_runner *r)
+{
+	return runner_current() == &r->base && r->dispatching;
+}
+
+/* Locks the runner that the source is attached to; NULL: to none. */
+static struct host_runner *source_lock(struct irq *irq)
+{
+	struct runner *runner;
+
+	while ((runner = atomic_load(&irq->runner))) {
+		struct host_runner *r = host_runner_of(runner);
+
+		lock_acquire(&r->lock);
+		if (atomic_load(&irq->runner) == runner)
+			return r;
+		lock_release(&r->lock); /* it was moved meanwhile */
+	}
+	return NULL;
+}
+
+/* Tells epoll about a change of what is wanted. If there is data it is an edge again. */
+static void source_listen(struct host_runner *r, struct irq *irq, bool listen)
+{
+	struct host_slot *slot = &r->slots[slot_of(irq)];
+	struct epoll_event event = {
+		.events = (listen ? EPOLLIN : 0) | EPOLLET,
+		.data.u64 = (uint64_t)slot->generation << 32 | slot_of(irq),
+	};
+
+	/* It fails only when the owner has closed the descriptor, and then it is not there. */
+	epoll_ctl(r->epoll, EPOLL_CTL_MOD, irq->fd, &event);
+}
+
+static void source_arm(struct host_runner *r, struct irq *irq)
+{
+	irq->prev = NULL;
+	irq->next = r->armed;
+	if (r->armed)
+		r->armed->prev = irq;
+	r->armed = irq;
+	atomic_fetch_or(&irq->state, IRQ_ARMED);
+}
+
+static void source_disarm(struct host_runner *r, struct irq *irq)
+{
+	if (!(atomic_load(&irq->state) & IRQ_ARMED))
+		return;
+	if (irq->next)
+		irq->next->prev = irq->prev;
+	if (irq->prev)
+		irq->prev->next = irq->next;
+	else
+		r->armed = irq->next;
+	atomic_fetch_and(&irq->state, ~(uint32_t)IRQ_ARMED);
+}
+
+/* Lowers `earliest`; true if the runner may sleep too long now. */
+static bool earliest_lower(struct host_runner *r, int64_t when)
+{
+	if (when >= atomic_load(&r->earliest))
+		return false;
+	atomic_store(&r->earliest, when);
+	return true;
+}
+
+/* Finds a slot and tells epoll, without listening yet. The slot, or a negative errno. */
+static int source_add(struct host_runner *r, struct irq *irq)
+{
+	unsigned i = 0;
+
+	while (i < r->slots_used && r->slots[i].irq)
+		i++;
+	if (i == r->slots_size) {
+		unsigned size = i ? 2 * i : SLOTS_FIRST;
+		struct host_slot *slots = realloc(r->slots, size * sizeof(*slots));
+
+		if (!slots)
+			return -ENOMEM;
+		r->slots = slots;
+		r->slots_size = size;
+	}
+	r->slots[i].generation = ++r->generation;
+	if (irq->fd >= 0) {
+		struct epoll_event event = {
+			.events = EPOLLET,
+			.data.u64 = (uint64_t)r->generation << 32 | i,
+		};
+
+		if (epoll_ctl(r->epoll, EPOLL_CTL_ADD, irq->fd, &event))
+			return -errno;
+		atomic_fetch_add_explicit(&r->descriptors, 1, memory_order_relaxed);
+	}
+	r->slots[i].irq = irq;
+	if (i == r->slots_used)
+		r->slots_used++;
+	return (int)i;
+}
+
+static void source_remove(struct host_runner *r, struct irq *irq)
+{
+	r->slots[slot_of(irq)].irq = NULL;
+	while (r->slots_used && !r->slots[r->slots_used - 1].irq)
+		r->slots_used--;
+	if (irq->fd >= 0) {
+		epoll_ctl(r->epoll, EPOLL_CTL_DEL, irq->fd, NULL);
+		atomic_fetch_sub_explicit(&r->descriptors, 1, memory_order_relaxed);
+	}
+	source_disarm(r, irq);
+	/* Only inside a handler of this very runner is there anything in `due`. */
+	if (in_handler_of(r)) {
+		for (unsigned i = 0; i < r->due_count; i++) {
+			if (r->due[i] == irq)
+				r->due[i] = NULL;
+		}
+	}
+}
+
+static void pair_lock(struct host_runner *a, struct host_runner *b)
+{
+	if (a && a > b)
+		lock_acquire(&b->lock);
+	if (a)
+		lock_acquire(&a->lock);
+	if (!a || a < b)
+		lock_acquire(&b->lock);
+}
+
+static void pair_release(struct host_runner *a, struct host_runner *b)
+{
+	if (a && a != b)
+		lock_release(&a->lock);
+	lock_release(&b->lock);
+}
+
+/* Both are locked. */
+static int source_move(struct irq *irq, struct host_runner *from, struct host_runner *to)
+{
+	int slot = source_add(to, irq);
+
+	if (slot < 0)
+		return slot;
+	if (from) {
+		bool armed = atomic_load(&irq->state) & IRQ_ARMED;
+
+		source_remove(from, irq);
+		if (armed) {
+			source_arm(to, irq);
+			if (earliest_lower(to, atomic_load(&irq->deadline)))
+				host_runner_signal(to, SIGNAL_TIMER);
+		}
+	} else {
+		atomic_fetch_and(&irq->state, IRQ_MASKED);
+		atomic_store(&irq->deadline, TIME_NEVER);
+	}
+	irq->machine_private = (void *)(intptr_t)slot;
+	atomic_store(&irq->runner, &to->base);
+	/* Listening only now: an edge that came before would have gone nowhere. */
+	if (irq->fd >= 0 && !(atomic_load(&irq->state) & IRQ_MASKED))
+		source_listen(to, irq, true);
+	return 0;
+}
+
+int host_irq_attach(struct irq *irq, struct runner *runner)
+{
+	struct host_runner *to = host_runner_of(runner);
+	struct host_runner *from;
+	bool waited;
+	int rc = 0;
+
+	for (;;) {
+		from = host_runner_of(atomic_load(&irq->runner));
+		waited = from && from != to && !in_handler_of(from);
+		if (waited)
+			lock_acquire(&from->handlers);
+		pair_lock(from, to);
+		if (atomic_load(&irq->runner) == (from ? &from->base : NULL))
+			break;
+		pair_release(from, to);
+		if (waited)
+			lock_release(&from->handlers);
+	}
+	if (from != to)
+		rc = source_move(irq, from, to);
+	else if (irq->fd >= 0 && !(atomic_load(&irq->state) & IRQ_MASKED))
+		source_listen(to, irq, true);
+	pair_release(from, to);
+	if (waited)
+		lock_release(&from->handlers);
+	if (!rc && (atomic_load(&irq->state) & (IRQ_PENDING | IRQ_MASKED)) == IRQ_PENDING)
+		host_runner_signal(to, SIGNAL_RAISED);
+	return rc;
+}
+
+void host_irq_detach(struct irq *irq)
+{
+	struct runner *runner;
+
+	while ((runner = atomic_load(&irq->runner))) {
+		struct host_runner *r = host_runner_of(runner);
+		bool waited = !in_handler_of(r);
+
+		if (waited)
+			lock_acquire(&r->handlers);
+		lock_acquire(&r->lock);
+		if (atomic_load(&irq->runner) == runner) {
+			atomic_store(&irq->runner, NULL);
+			source_remove(r, irq);
+			atomic_store(&irq->deadline, TIME_NEVER);
+			atomic_fetch_and(&irq->state, IRQ_MASKED);
+		}
+		lock_release(&r->lock);
+		if (waited)
+			lock_release(&r->handlers);
+	}
+}
+
+void host_irq_detach_all(struct host_runner *r)
+{
+	while (r->slots_used)
+		host_irq_detach(r->slots[r->slots_used - 1].irq);
+}
+
+void host_irq_mask(struct irq *irq)
+{
+	struct host_runner *r = source_lock(irq);
+
+	if (!r)
+		return;
+	if (!(atomic_fetch_or(&irq->state, IRQ_MASKED) & IRQ_MASKED) && irq->fd >= 0)
+		source_listen(r, irq, false);
+	lock_release(&r->lock);
+}
+
+void host_irq_unmask(struct irq *irq)
+{
+	struct host_runner *r = source_lock(irq);
+	uint32_t before;
+
+	if (!r)
+		return;
+	before = atomic_fetch_and(&irq->state, ~(uint32_t)IRQ_MASKED);
+	if (before & IRQ_MASKED && irq->fd >= 0)
+		source_listen(r, irq, true);
+	lock_release(&r->lock);
+	if (before & IRQ_PENDING)
+		host_runner_signal(r, SIGNAL_RAISED);
+}
+
+void host_irq_raise(struct irq *irq)
+{
+	uint32_t before = atomic_fetch_or(&irq->state, IRQ_PENDING);
+	struct runner *runner = atomic_load(&irq->runner);
+
+	/*
+	 * Also when it was pending before: whoever set that may not have come to signal yet, and
+	 * may be kept from it by the very runner that this one wants to reach.
+	 */
+	if (runner && !(before & IRQ_MASKED))
+		host_runner_signal(host_runner_of(runner), SIGNAL_RAISED);
+}
+
+void host_irq_arm(struct irq *irq, int64_t when)
+{
+	struct host_runner *r = source_lock(irq);
+	bool sooner = false;
+
+	if (!r)
+		return;
+	atomic_store(&irq->deadline, when);
+	if (when == TIME_NEVER) {
+		source_disarm(r, irq);
+	} else {
+		if (!(atomic_load(&irq->state) & IRQ_ARMED))
+			source_arm(r, irq);
+		sooner = earliest_lower(r, when);
+	}
+	lock_release(&r->lock);
+	if (sooner)
+		host_runner_signal(r, SIGNAL_TIMER);
+}
+
+/* Finds `earliest` exactly. */
+static int64_t earliest_update(struct host_runner *r)
+{
+	int64_t earliest = TIME_NEVER;
+
+	for (struct irq *irq = r->armed; irq; irq = irq->next) {
+		int64_t when = atomic_load_explicit(&irq->deadline, memory_order_relaxed);
+
+		if (when < earliest)
+			earliest = when;
+	}
+	atomic_store(&r->earliest, earliest);
+	return earliest;
+}
+
+int64_t host_irq_earliest(struct host_runner *r)
+{
+	int64_t earliest;
+
+	if (atomic_load(&r->earliest) == TIME_NEVER)
+		return TIME_NEVER;
+	lock_acquire(&r->lock);
+	earliest = earliest_update(r);
+	lock_release(&r->lock);
+	return earliest;
+}
+
+static bool due_room(struct host_runner *r)
+{
+	return r->due_count < HOST_DUE_MAX;
+}
+
+static void collect_events(struct host_runner *r, int events)
+{
+	for (int i = 0; i < events; i++) {
+		uint64_t data = r->events[i].data.u64;
+		uint32_t slot = (uint32_t)data;
+		struct irq *irq;
+
+		if (data == HOST_EVENT_WAKE || slot >= r->slots_used ||
+		    r->slots[slot].generation != data >> 32)
+			continue;
+		irq = r->slots[slot].irq;
+		if (!irq)
+			continue;
+		atomic_fetch_or(&irq->state, IRQ_PENDING);
+		r->due[r->due_count++] = irq;
+	}
+}
+
+static void collect_timers(struct host_runner *r, int64_t now)
+{
+	struct irq *next;
+
+	for (struct irq *irq = r->armed; irq && due_room(r); irq = next) {
+		next = irq->next;
+		if (atomic_load_explicit(&irq->deadline, memory_order_relaxed) > now)
+			continue;
+		source_disarm(r, irq);
+		atomic_store(&irq->deadline, TIME_NEVER);
+		atomic_fetch_or(&irq->state, IRQ_PENDING);
+		r->due[r->due_count++] = irq;
+	}
+	earliest_update(r);
+}
+
+static void collect_raised(struct host_runner *r)
+{
+	unsigned i;
+
+	for (i = 0; i < r->slots_used && due_room(r); i++) {
+		struct irq *irq = r->slots[i].irq;
+
+		if (irq && (atomic_load(&irq->state) & (IRQ_PENDING | IRQ_MASKED)) == IRQ_PENDING)
+			r->due[r->due_count++] = irq;
+	}
+	if (i < r->slots_used)
+		r->self |= SIGNAL_RAISED; /* the rest in the next round */
+}
+
+/* Takes the bit that says it has to fire, unless it is masked. */
+static bool pending_take(struct irq *irq)
+{
+	uint32_t state = atomic_load(&irq->state);
+
+	do {
+		if ((state & (IRQ_PENDING | IRQ_MASKED)) != IRQ_PENDING)
+			return false;
+	} while (
+		!atomic_compare_exchange_weak(&irq->state, &state, state & ~(uint32_t)IRQ_PENDING));
+	return true;
+}
+
+static bool timers_due(struct host_runner *r, int64_t *now)
+{
+	int64_t earliest = atomic_load_explicit(&r->earliest, memory_order_relaxed);
+
+	if (earliest == TIME_NEVER)
+		return false;
+	*now = host_now(r->base.machine);
+	return earliest <= *now;
+}
+
+unsigned host_irq_dispatch(struct host_runner *r, int events, uint32_t signals)
+{
+	unsigned handled = 0;
+	int64_t now = 0;
+	bool timers = timers_due(r, &now);
+
+	if (!events && !timers && !(signals & SIGNAL_RAISED))
+		return 0;
+	lock_acquire(&r->handlers);
+	r->dispatching = true;
+	lock_acquire(&r->lock);
+	collect_events(r, events);
+	if (timers)
+		collect_timers(r, now);
+	if (signals & SIGNAL_RAISED)
+		collect_raised(r);
+	lock_release(&r->lock);
+	for (unsigned i = 0; i < r->due_count; i++) {
+		struct irq *irq = r->due[i];
+
+		/* NULL: a handler before it has detached or moved it. */
+		if (irq && pending_take(irq)) {
+			handled++;
+			irq->handler(irq); /* which may detach and free it */
+		}
+	}
+	r->due_count = 0;
+	r->dispatching = false;
+	lock_release(&r->handlers);
+	return handled;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Control's waiting: an eventcount on a futex. The waiter reads `sequence`, looks, and sleeps only
+ * if `sequence` is still the same; notify changes it first and then looks for waiters.
+ */
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "machine/host.h"
+
+/* Returns when woken, at the deadline, or for no reason. */
+static void sequence_wait(struct host *h, uint32_t seen, int64_t deadline)
+{
+	struct timespec until, *bound = NULL;
+	bool was;
+
+	if (deadline != TIME_NEVER) {
+		until = (struct timespec){deadline / NSEC_PER_SEC, deadline % NSEC_PER_SEC};
+		bound = &until;
+	}
+	was = host_offline(h);
+	syscall(SYS_futex, &h->sequence, FUTEX_WAIT_BITSET_PRIVATE, seen, bound, NULL,
+		FUTEX_BITSET_MATCH_ANY);
+	host_online(h, was);
+}
+
+int host_wait(struct machine *m, bool (*done)(void *arg), void *arg, int64_t deadline)
+{
+	struct host *h = host_of(m);
+	int rc;
+
+	/* Before the look at `sequence`; notify does the two in the other order. */
+	atomic_fetch_add(&h->waiters, 1);
+	for (;;) {
+		uint32_t seen = atomic_load(&h->sequence);
+
+		rc = 0;
+		if (done(arg))
+			break;
+		rc = -ETIMEDOUT;
+		if (deadline != TIME_NEVER && host_now(m) >= deadline)
+			break;
+		sequence_wait(h, seen, deadline);
+	}
+	atomic_fetch_sub(&h->waiters, 1);
+	return rc;
+}
+
+void host_notify(struct machine *m)
+{
+	struct host *h = host_of(m);
+
+	atomic_fetch_add(&h->sequence, 1);
+	if (atomic_load(&h->waiters))
+		syscall(SYS_futex, &h->sequence, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
