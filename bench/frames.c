@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <linux/bpf.h>
+#include <linux/if_link.h>
+
+#include "frames.h"
+
+/* The kernel's pool for live frames; it polls what it has redirected once per batch. */
+enum { BATCH = 64, BURST = 1024, FRAME_MAX = 1514 };
+
+#define INSN(c, d, s, o, i)                                                                        \
+	((struct bpf_insn){.code = (c), .dst_reg = (d), .src_reg = (s), .off = (o), .imm = (i)})
+#define MOV_IMM(d, i) INSN(BPF_ALU64 | BPF_MOV | BPF_K, d, 0, 0, i)
+#define MOV_REG(d, s) INSN(BPF_ALU64 | BPF_MOV | BPF_X, d, s, 0, 0)
+#define ADD_IMM(d, i) INSN(BPF_ALU64 | BPF_ADD | BPF_K, d, 0, 0, i)
+#define CALL(f) INSN(BPF_JMP | BPF_CALL, 0, 0, 0, f)
+#define EXIT() INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0)
+
+struct frames_generator {
+	struct frames_config config;
+	uint8_t frame[FRAME_MAX];
+	int netns, program, link;
+	pthread_t thread;
+	_Atomic uint64_t sent;
+	_Atomic bool stop;
+	_Atomic int failed; /* negative errno of the first run that failed */
+};
+
+struct frames_sink {
+	int program, map, link;
+	unsigned cpus;
+};
+
+static int64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+/* Returns the caller's own namespace to go back to, or a negative errno. */
+static int netns_visit(const char *path)
+{
+	int back = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int ret = back;
+
+	if (back < 0 || fd < 0 || setns(fd, CLONE_NEWNET))
+		ret = -errno;
+	if (fd >= 0)
+		close(fd);
+	if (ret < 0 && back >= 0)
+		close(back);
+	return ret;
+}
+
+static void netns_return(int back)
+{
+	if (setns(back, CLONE_NEWNET))
+		abort(); /* the thread would go on in a namespace that it does not expect */
+	close(back);
+}
+
+static int interface_find(const char *netns, const char *interface, struct error *err)
+{
+	int back = netns_visit(netns), index;
+
+	if (back < 0)
+		return error_set(err, back, "%s: %s", netns, strerror(-back));
+	index = (int)if_nametoindex(interface);
+	netns_return(back);
+	if (!index)
+		return error_set(err, -ENODEV, "%s: no such interface in %s", interface, netns);
+	return index;
+}
+
+static int64_t run_once(struct frames_generator *g, uint32_t frames)
+{
+	struct xdp_md context = {.data_end = g->config.length};
+	LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = g->frame, .data_size_in = g->config.length,
+		    .ctx_in = &context, .ctx_size_in = sizeof(context), .repeat = (int)frames,
+		    .flags = BPF_F_TEST_XDP_LIVE_FRAMES, .batch_size = BATCH);
+	int ret = bpf_prog_test_run_opts(g->program, &run);
+
+	return ret < 0 ? ret : frames;
+}
+
+/* At a rate, a burst is what is due, so a late thread catches up, but by no more than BURST. */
+static void *generate(void *arg)
+{
+	struct frames_generator *g = arg;
+	int64_t start = now();
+	uint64_t skipped = 0;
+
+	if (setns(g->netns, CLONE_NEWNET)) {
+		g->failed = -errno;
+		return NULL;
+	}
+	while (!g->stop) {
+		uint64_t due = BURST;
+		int64_t ret;
+
+		if (g->config.rate) {
+			uint64_t behind = (uint64_t)((double)(now() - start) * 1e-9 *
+						     (double)g->config.rate) -
+					  g->sent - skipped;
+
+			due = behind > BURST ? BURST : behind;
+			skipped += behind - due;
+			if (due < BATCH) {
+				struct timespec nap = {.tv_nsec = 20000};
+
+				nanosleep(&nap, NULL);
+				continue;
+			}
+		}
+		ret = run_once(g, (uint32_t)due);
+		if (ret < 0 && ret != -EINTR) {
+			g->failed = (int)ret;
+			break;
+		}
+		if (ret > 0)
+			g->sent += (uint64_t)ret;
+	}
+	return NULL;
+}
+
+static int thread_start(struct frames_generator *g)
+{
+	pthread_attr_t attr;
+	cpu_set_t cpus;
+	int ret;
+
+	pthread_attr_init(&attr);
+	if (g->config.cpu >= 0) {
+		CPU_ZERO(&cpus);
+		CPU_SET(g->config.cpu, &cpus);
+		pthread_attr_setaffinity_np(&attr, sizeof(cpus), &cpus);
+	}
+	ret = pthread_create(&g->thread, &attr, generate, g);
+	pthread_attr_destroy(&attr);
+	return -ret;
+}
+
+/*
+ * A program that is attached somewhere is in the kernel's XDP dispatcher already. Otherwise each
+ * test run adds and removes it, and waits for an RCU grace period of some 20 ms each time. Nothing
+ * is received on the loopback device of the generator's namespace, so it does no harm there.
+ */
+static int dispatcher_hold(struct frames_generator *g, struct error *err)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = XDP_FLAGS_SKB_MODE);
+	int back = netns_visit(g->config.netns);
+
+	if (back < 0)
+		return error_set(err, back, "%s: %s", g->config.netns, strerror(-back));
+	g->link = bpf_link_create(g->program, (int)if_nametoindex("lo"), BPF_XDP, &opts);
+	netns_return(back);
+	if (g->link < 0)
+		return error_set(err, g->link, "attaching the generator's program to lo: %s",
+				 strerror(-g->link));
+	return 0;
+}
+
+static void generator_free(struct frames_generator *g)
+{
+	if (g->link >= 0)
+		close(g->link);
+	if (g->program >= 0)
+		close(g->program);
+	if (g->netns >= 0)
+		close(g->netns);
+	free(g);
+}
+
+int frames_generator_start(const struct frames_config *config, struct frames_generator **out,
+			   struct error *err)
+{
+	int index = interface_find(config->netns, config->interface, err);
+	struct frames_generator *g;
+	int ret;
+
+	if (index < 0)
+		return index;
+	g = calloc(1, sizeof(*g));
+	if (!g)
+		return error_set(err, -ENOMEM, "no memory");
+	struct bpf_insn redirect[] = {
+		MOV_IMM(BPF_REG_1, index),
+		MOV_IMM(BPF_REG_2, 0),
+		CALL(BPF_FUNC_redirect),
+		EXIT(),
+	};
+	g->config = *config;
+	memcpy(g->frame, config->destination, 6);
+	memcpy(g->frame + 6, config->source, 6);
+	g->frame[12] = 0x88; /* 0x88b5: an EtherType for local experiments */
+	g->frame[13] = 0xb5;
+	g->program = g->link = -1;
+	g->netns = open(config->netns, O_RDONLY | O_CLOEXEC);
+	g->program = bpf_prog_load(BPF_PROG_TYPE_XDP, "frames_out", "BSD-2-Clause", redirect,
+				   sizeof(redirect) / sizeof(*redirect), NULL);
+	if (g->program < 0) {
+		ret = error_set(err, g->program, "loading the generator's XDP program: %s",
+				strerror(-g->program));
+		generator_free(g);
+		return ret;
+	}
+	ret = dispatcher_hold(g, err);
+	if (ret) {
+		generator_free(g);
+		return ret;
+	}
+	ret = thread_start(g);
+	if (ret) {
+		error_set(err, ret, "starting the generator: %s", strerror(-ret));
+		generator_free(g);
+		return ret;
+	}
+	for (int i = 0; i < 1000 && !g->sent && !g->failed; i++)
+		usleep(1000);
+	if (g->failed || !g->sent) {
+		ret = g->failed ? g->failed : -ETIMEDOUT;
+		error_set(err, ret, "%s: live frames: %s", config->interface, strerror(-ret));
+		frames_generator_stop(g);
+		return ret;
+	}
+	*out = g;
+	return 0;
+}
+
+uint64_t frames_generator_sent(const struct frames_generator *g)
+{
+	return g->sent;
+}
+
+int64_t frames_generator_cpu(const struct frames_generator *g)
+{
+	struct timespec t = {0};
+	clockid_t clock;
+
+	if (!pthread_getcpuclockid(g->thread, &clock))
+		clock_gettime(clock, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+void frames_generator_stop(struct frames_generator *g)
+{
+	g->stop = true;
+	pthread_join(g->thread, NULL);
+	generator_free(g);
+}
+
+static int sink_load(struct frames_sink *sink, struct error *err)
+{
+	sink->map = bpf_map_create(BPF_MAP_TYPE_PERCPU_ARRAY, "frames", 4, 8, 1, NULL);
+	if (sink->map < 0)
+		return error_set(err, -errno, "creating the sink's map: %s", strerror(errno));
+	struct bpf_insn count[] = {
+		INSN(BPF_ST | BPF_MEM | BPF_W, BPF_REG_10, 0, -4, 0),
+		MOV_REG(BPF_REG_2, BPF_REG_10),
+		ADD_IMM(BPF_REG_2, -4),
+		INSN(BPF_LD | BPF_DW | BPF_IMM, BPF_REG_1, BPF_PSEUDO_MAP_FD, 0, sink->map),
+		INSN(0, 0, 0, 0, 0),
+		CALL(BPF_FUNC_map_lookup_elem),
+		INSN(BPF_JMP | BPF_JEQ | BPF_K, BPF_REG_0, 0, 3, 0),
+		INSN(BPF_LDX | BPF_MEM | BPF_DW, BPF_REG_1, BPF_REG_0, 0, 0),
+		ADD_IMM(BPF_REG_1, 1),
+		INSN(BPF_STX | BPF_MEM | BPF_DW, BPF_REG_0, BPF_REG_1, 0, 0),
+		MOV_IMM(BPF_REG_0, XDP_DROP),
+		EXIT(),
+	};
+	sink->program = bpf_prog_load(BPF_PROG_TYPE_XDP, "frames_in", "BSD-2-Clause", count,
+				      sizeof(count) / sizeof(*count), NULL);
+	if (sink->program < 0)
+		return error_set(err, -errno, "loading the sink's XDP program: %s",
+				 strerror(errno));
+	return 0;
+}
+
+int frames_sink_open(const char *netns, const char *interface, struct frames_sink **out,
+		     struct error *err)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = XDP_FLAGS_DRV_MODE);
+	int index = interface_find(netns, interface, err);
+	struct frames_sink *sink;
+	int ret, back;
+
+	if (index < 0)
+		return index;
+	sink = malloc(sizeof(*sink));
+	if (!sink)
+		return error_set(err, -ENOMEM, "no memory");
+	*sink = (struct frames_sink){.program = -1, .map = -1, .link = -1};
+	sink->cpus = (unsigned)sysconf(_SC_NPROCESSORS_CONF);
+	ret = sink_load(sink, err);
+	if (!ret) {
+		back = netns_visit(netns);
+		sink->link =
+			back < 0 ? back : bpf_link_create(sink->program, index, BPF_XDP, &opts);
+		if (sink->link < 0)
+			ret = error_set(err, sink->link, "%s: attaching the sink: %s", interface,
+					strerror(-sink->link));
+		if (back >= 0)
+			netns_return(back);
+	}
+	if (ret) {
+		frames_sink_close(sink);
+		return ret;
+	}
+	*out = sink;
+	return 0;
+}
+
+uint64_t frames_sink_count(const struct frames_sink *sink)
+{
+	uint64_t each[sink->cpus], sum = 0;
+	uint32_t key = 0;
+
+	if (bpf_map_lookup_elem(sink->map, &key, each))
+		return 0;
+	for (unsigned i = 0; i < sink->cpus; i++)
+		sum += each[i];
+	return sum;
+}
+
+void frames_sink_close(struct frames_sink *sink)
+{
+	if (sink->link >= 0)
+		close(sink->link);
+	if (sink->program >= 0)
+		close(sink->program);
+	if (sink->map >= 0)
+		close(sink->map);
+	free(sink);
+}
