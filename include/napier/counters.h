@@ -129,8 +129,11 @@ struct queue_record {
 	_Atomic uint32_t weight;
 	_Atomic int64_t switch_ns; /* the last switch took that long */
 	_Atomic int64_t switch_max_ns;
-	counter stuck; /* times that the watchdog found it scheduled but not polled */
-	char reserved[96];
+	counter stuck;		     /* times that the watchdog found it scheduled but not polled */
+	_Atomic int32_t class_asked; /* enum runner_class, of its thread */
+	_Atomic int32_t level_asked;
+	char cpus_asked[64]; /* of its thread, as cpuset_format writes; empty: the engine's */
+	char reserved[24];
 	struct napi_counters napi;
 	struct transmit_counters transmit;
 } __attribute__((aligned(64)));
@@ -152,8 +155,9 @@ struct counters_file {
 	uint32_t cpus;	 /* records at cpu_offset */
 	uint32_t queues; /* records at queue_offset */
 	uint32_t cpu_offset, queue_offset;
-	uint32_t cpu_size, queue_size; /* of one record */
-	int64_t started;	       /* CLOCK_REALTIME, ns */
+	uint32_t cpu_size, queue_size;	 /* of one record */
+	int64_t started;		 /* CLOCK_REALTIME, ns */
+	_Atomic uint32_t poller_default; /* enum poller, of NAPIs to come */
 	char engine[32];
 	char version_text[32];
 } __attribute__((aligned(64)));

@@ -76,7 +76,8 @@ int engine_handler_set(struct engine *engine, struct port *port, struct handler 
  * the port, and those to come.
  */
 struct queue_settings {
-	bool poller_set, weight_set, cpu_set, placement_set;
+	bool poller_set, weight_set, cpu_set;
+	bool cpus_set, class_set; /* what of placement: cpus; class and level */
 	enum poller poller;
 	uint32_t weight;
 	unsigned cpu;		    /* engine CPU of its softirq */

@@ -167,6 +167,7 @@ static int parts_start(struct engine *engine, struct error *err)
 	if (rc)
 		return rc;
 	snprintf(engine->counters->engine, sizeof(engine->counters->engine), "%s", config->name);
+	atomic_store(&engine->counters->poller_default, (uint32_t)config->poller);
 	snprintf(engine->counters->version_text, sizeof(engine->counters->version_text), "%s",
 		 NAPIER_VERSION);
 	rc = context_create(engine, &engine->context);
@@ -284,6 +285,7 @@ int engine_poller_default_set(struct engine *engine, enum poller poller)
 		return -EINVAL;
 	engine_lock(engine);
 	engine->config.poller = poller;
+	atomic_store(&engine->counters->poller_default, (uint32_t)poller);
 	engine_unlock(engine);
 	return 0;
 }

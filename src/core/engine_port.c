@@ -47,6 +47,19 @@ static struct queue_record *record_take(struct engine *engine)
 	return NULL;
 }
 
+/* What is asked of the queue's thread, for those who read the counters. */
+static void record_placement(struct engine *engine, struct napi *napi)
+{
+	const struct port_queue *queue = napi->queue;
+	struct queue_record *record = napi->record;
+	struct queue_settings asked;
+
+	settings_find(&engine->settings, queue->port->name, (int)queue->index, &asked);
+	atomic_store(&record->class_asked, (int32_t)asked.placement.class);
+	atomic_store(&record->level_asked, asked.placement.level);
+	cpuset_format(&asked.placement.cpus, record->cpus_asked, sizeof(record->cpus_asked));
+}
+
 static void record_fill(struct queue_record *record, const struct port_queue *queue,
 			const struct napi *napi)
 {
@@ -104,6 +117,7 @@ static int queue_begin(struct engine *engine, struct engine_port *ep, uint32_t i
 		return rc;
 	}
 	record_fill(napi->record, queue, napi);
+	record_placement(engine, napi);
 	ep->live++;
 	return 0;
 }
@@ -343,13 +357,10 @@ static int queue_apply(struct engine *engine, struct napi *napi, const struct qu
 	int64_t one;
 	int rc;
 
-	if (s->placement_set) {
-		rc = poller_thread_place(napi, &s->placement);
-		if (rc)
-			return error_set(err, rc, "%s/%u: its thread cannot be placed so: %s",
-					 napi->queue->port->name, napi->queue->index,
-					 strerror(-rc));
-	}
+	rc = poller_thread_place(napi, s);
+	if (rc)
+		return error_set(err, rc, "%s/%u: its thread cannot be placed so: %s",
+				 napi->queue->port->name, napi->queue->index, strerror(-rc));
 	rc = napi_switch(napi, poller, softnet, SWITCH_TIMEOUT, &one, err);
 	if (rc)
 		return rc;
@@ -431,6 +442,8 @@ int engine_queue_set(struct engine *engine, const char *name, int queue,
 		rc = queues_apply(engine, port, queue, settings, &longest, err);
 	if (rc)
 		engine->settings = *kept;
+	for (uint32_t i = 0; !rc && port && i < port->queues; i++)
+		record_placement(engine, port->queue[i].napi);
 	engine_unlock(engine);
 	free(kept);
 	if (took)

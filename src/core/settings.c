@@ -20,9 +20,14 @@ static void settings_merge(struct queue_settings *to, const struct queue_setting
 		to->cpu_set = true;
 		to->cpu = from->cpu;
 	}
-	if (from->placement_set) {
-		to->placement_set = true;
-		to->placement = from->placement;
+	if (from->cpus_set) {
+		to->cpus_set = true;
+		to->placement.cpus = from->placement.cpus;
+	}
+	if (from->class_set) {
+		to->class_set = true;
+		to->placement.class = from->placement.class;
+		to->placement.level = from->placement.level;
 	}
 }
 
@@ -32,7 +37,8 @@ static void settings_clear(struct queue_settings *to, const struct queue_setting
 	to->poller_set &= !mask->poller_set;
 	to->weight_set &= !mask->weight_set;
 	to->cpu_set &= !mask->cpu_set;
-	to->placement_set &= !mask->placement_set;
+	to->cpus_set &= !mask->cpus_set;
+	to->class_set &= !mask->class_set;
 }
 
 int settings_keep(struct settings *settings, const char *port, int queue,

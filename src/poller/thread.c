@@ -115,15 +115,22 @@ static void thread_retire(struct napi *napi)
 	free(thread);
 }
 
-int poller_thread_place(struct napi *napi, const struct placement *placement)
+int poller_thread_place(struct napi *napi, const struct queue_settings *settings)
 {
-	struct placement wanted = *placement;
+	const struct placement *wanted = &settings->placement;
+	struct runner_observation seen;
 
-	if (!napi->thread)
+	if (!napi->thread || !(settings->cpus_set || settings->class_set))
 		return 0;
-	if (cpuset_empty(&wanted.cpus))
-		wanted.cpus = napi->engine->config.cpus;
-	return runner_place(napi->thread->runner, &wanted);
+	runner_observe(napi->thread->runner, &seen);
+	if (settings->cpus_set)
+		seen.placement.cpus =
+			cpuset_empty(&wanted->cpus) ? napi->engine->config.cpus : wanted->cpus;
+	if (settings->class_set) {
+		seen.placement.class = wanted->class;
+		seen.placement.level = wanted->level;
+	}
+	return runner_place(napi->thread->runner, &seen.placement);
 }
 
 const struct poller_ops thread_poller = {

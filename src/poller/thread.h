@@ -5,9 +5,10 @@
 #include <core/napi.h>
 
 /*
- * Control context. Places the NAPI's thread if it has one; an empty CPU set means the engine's.
- * What runner_place says.
+ * Control context. Places the NAPI's thread if it has one: what is set in `settings`, an empty CPU
+ * set meaning the engine's; the rest stays as it is, also if it was changed from outside. What
+ * runner_place says.
  */
-int poller_thread_place(struct napi *napi, const struct placement *placement);
+int poller_thread_place(struct napi *napi, const struct queue_settings *settings);
 
 #endif
