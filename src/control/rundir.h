@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The run directory of an engine: BASE/NAME with
+ *     pid       locked by the engine while it runs; its process id as text
+ *     control   the socket for requests
+ *     counters  struct counters_file
+ *     absent    ports whose device is away, one a line: name, spec, why
+ * The lock (of the open file, F_OFD_SETLK) ends with the process, however that ends, so what lies
+ * there without one is stale.
+ */
+#ifndef CONTROL_RUNDIR_H
+#define CONTROL_RUNDIR_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include <napier/error.h>
+
+/* Together with a name in it, short enough for a socket's address (108 bytes). */
+#define RUNDIR_PATH_MAX 98
+
+struct rundir {
+	char base[RUNDIR_PATH_MAX];
+	char path[RUNDIR_PATH_MAX];
+	bool base_made;
+	int lock; /* -1: closed */
+};
+
+/*
+ * Fills base and path and touches nothing. base NULL: /run/napier for root, else
+ * $XDG_RUNTIME_DIR/napier. -ENOENT without that variable, -ENAMETOOLONG.
+ */
+int rundir_find(struct rundir *dir, const char *base, const char *name, struct error *err);
+
+/* path/file; `file` is one of the names above. */
+void rundir_file(const struct rundir *dir, const char *file, char out[RUNDIR_PATH_MAX + 10]);
+
+/*
+ * Makes the directory, locks it, and clears what an engine that was killed left there.
+ * -EADDRINUSE: an engine of that name runs. -EACCES and what mkdir says.
+ */
+int rundir_lock(struct rundir *dir, struct error *err);
+
+/* Removes what an engine puts there, and gives the lock back. One that is closed: no effect. */
+void rundir_close(struct rundir *dir);
+
+/* The process that holds the lock, 0: nobody, or a negative errno. */
+pid_t rundir_owner(const struct rundir *dir);
+
+#endif

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "control/service.h"
+
+/* Interrupt runners have to get in between ordinary work, and no more than that. */
+#define INTERRUPT_PRIORITY 50
+
+#define STOP_TIMEOUT (5 * NSEC_PER_SEC)
+
+void service_log(struct service *service, enum log_level level, const char *format, ...)
+{
+	const struct engine_config *config = &service->setup->engine;
+	char line[512];
+	va_list arguments;
+
+	if (!config->log)
+		return;
+	va_start(arguments, format);
+	vsnprintf(line, sizeof(line), format, arguments);
+	va_end(arguments);
+	config->log(config->log_arg, level, line);
+}
+
+void service_done(struct service *service)
+{
+	uint64_t one = 1;
+
+	/* An eventfd at 0 takes this. */
+	if (!service->done_told && write(service->done, &one, sizeof(one)) == sizeof(one))
+		service->done_told = true;
+}
+
+int service_done_fd(const struct service *service)
+{
+	return service->done;
+}
+
+static struct step service_step(void *arg)
+{
+	struct service *service = arg;
+	int64_t now = machine_now(service->machine);
+	int64_t next, again;
+
+	if (!atomic_load_explicit(&service->ready, memory_order_acquire))
+		return STEP(STEP_WAIT);
+	next = server_work(service->server, now);
+	if (monitor_work(service->monitor))
+		next = now;
+	again = service_ports_retry(service, now);
+	if (again < next)
+		next = again;
+	if (!service->done_told && service_ports_finite(service)) {
+		if (service_ports_ended(service))
+			service_done(service);
+		else if (now + SERVICE_ENDED < next)
+			next = now + SERVICE_ENDED;
+	}
+	return next <= now ? STEP(STEP_YIELD) : STEP_UNTIL(next);
+}
+
+/*
+ * Interrupts are taken above ordinary priority. Where the process may not do that, and nobody said
+ * what to do, it goes on without.
+ */
+static int engine_start(struct service *service, struct error *err)
+{
+	struct engine_config *config = &service->setup->engine;
+	bool realtime = service->setup->realtime && !service->setup->interrupt_set;
+	int rc;
+
+	if (realtime) {
+		config->interrupt.class = RUNNER_FIFO;
+		config->interrupt.level = INTERRUPT_PRIORITY;
+	}
+	rc = engine_create(config, &service->engine, err);
+	if (rc != -EPERM || !realtime)
+		return rc;
+	service_log(service, LOG_WARNING,
+		    "interrupts run at ordinary priority, as CAP_SYS_NICE is missing: other work "
+		    "on their CPUs delays packets (--no-realtime: no warning)");
+	config->interrupt.class = RUNNER_FAIR;
+	config->interrupt.level = 0;
+	return engine_create(config, &service->engine, err);
+}
+
+static int handler_make(struct service *service, struct error *err)
+{
+	int rc;
+
+	if (service->setup->handler == SETUP_BRIDGE)
+		return bridge_create(service->engine, &service->setup->bridge, &service->handler,
+				     err);
+	rc = drop_handler_create(service->engine, &service->handler);
+	return rc ? error_set(err, rc, "handler drop: %s", strerror(-rc)) : 0;
+}
+
+static int control_start(struct service *service, struct error *err)
+{
+	struct runner_config config = {
+		.name = "napier/control",
+		.step = service_step,
+		.arg = service,
+	};
+	char path[RUNDIR_PATH_MAX + 10];
+	int rc = runner_start(service->machine, &config, &service->runner, err);
+
+	if (rc)
+		return rc;
+	rc = monitor_open(service->runner, service_link, service, &service->monitor);
+	if (rc)
+		return error_set(err, rc, "link monitor: %s", strerror(-rc));
+	rundir_file(&service->rundir, "control", path);
+	return server_open(path, service->runner, service_answer, service, &service->server, err);
+}
+
+static int ports_start(struct service *service, struct error *err)
+{
+	struct setup *setup = service->setup;
+	int rc = 0;
+
+	while (!rc && setup->ports_n) {
+		struct service_port *port;
+
+		rc = service_port_add(service, setup->ports[0], &port, err);
+		if (rc)
+			break;
+		setup->ports_n--;
+		memmove(&setup->ports[0], &setup->ports[1],
+			setup->ports_n * sizeof(setup->ports[0]));
+	}
+	return rc;
+}
+
+static int service_start(struct service *service, struct error *err)
+{
+	struct engine_config *config = &service->setup->engine;
+	char counters[RUNDIR_PATH_MAX + 10];
+	int rc;
+
+	rc = rundir_lock(&service->rundir, err);
+	if (!rc)
+		rc = machine_host_create(&service->machine, err);
+	if (rc)
+		return rc;
+	rundir_file(&service->rundir, "counters", counters);
+	config->machine = service->machine;
+	config->counters_path = counters;
+	rc = engine_start(service, err);
+	config->counters_path = NULL;
+	if (!rc)
+		rc = handler_make(service, err);
+	if (!rc)
+		rc = control_start(service, err);
+	if (!rc)
+		rc = ports_start(service, err);
+	if (rc)
+		return rc;
+	atomic_store_explicit(&service->ready, true, memory_order_release);
+	runner_wake(service->runner);
+	return 0;
+}
+
+int service_open(struct setup *setup, const char *run_base,
+		 void (*log)(void *arg, enum log_level level, const char *line), void *log_arg,
+		 struct service **out, struct error *err)
+{
+	struct service *service = calloc(1, sizeof(*service));
+	int rc;
+
+	if (!service)
+		return error_set(err, -ENOMEM, "no memory");
+	service->setup = setup;
+	service->retry = TIME_NEVER;
+	service->rundir.lock = -1;
+	setup->engine.log = log;
+	setup->engine.log_arg = log_arg;
+	service->done = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (service->done < 0)
+		rc = error_set(err, -errno, "eventfd: %s", strerror(errno));
+	else
+		rc = rundir_find(&service->rundir, run_base, setup->name, err);
+	if (!rc)
+		rc = service_start(service, err);
+	if (rc) {
+		service_stop(service);
+		service_close(service, NULL);
+		return rc;
+	}
+	*out = service;
+	return 0;
+}
+
+/* All are disabled before any is closed: what one still forwards, the others still send. */
+static void polling_stop(struct service *service)
+{
+	for (uint32_t i = 0; i < service->ports_n; i++) {
+		struct port *port = service->ports[i]->port;
+
+		for (uint32_t q = 0; port && q < port->queues; q++) {
+			if (napi_disable(port->queue[q].napi, STOP_TIMEOUT))
+				service_log(service, LOG_WARNING,
+					    "%s/%u: its poll did not end within 5 s", port->name,
+					    q);
+		}
+	}
+}
+
+void service_stop(struct service *service)
+{
+	if (service->runner)
+		runner_stop(service->runner);
+	service->runner = NULL;
+	if (service->server)
+		server_close(service->server);
+	service->server = NULL;
+	polling_stop(service);
+}
+
+int service_close(struct service *service, struct error *err)
+{
+	int rc = 0;
+
+	service_ports_free(service);
+	if (service->monitor)
+		monitor_close(service->monitor);
+	if (service->engine) {
+		rc = engine_check(service->engine, err);
+		engine_destroy(service->engine);
+	}
+	if (service->machine)
+		machine_destroy(service->machine);
+	rundir_close(&service->rundir);
+	if (service->done >= 0)
+		close(service->done);
+	free(service);
+	return rc;
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The ports of a service, and what becomes of them when their devices come and go.
+ *
+ *     add --> open --(device gone)--> absent --(opened again, tried once a second)--> open
+ *
+ * An absent port is in no engine: its frames and its queues are free. What was set for its queues
+ * is kept by the engine by the port's name; its VLANs and the rest are in its setup.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "control/service.h"
+
+static const char *port_name(const struct service_port *sp)
+{
+	return sp->setup->config.name;
+}
+
+struct service_port *service_port_find(struct service *service, const char *name)
+{
+	for (uint32_t i = 0; i < service->ports_n; i++) {
+		if (!strcmp(port_name(service->ports[i]), name))
+			return service->ports[i];
+	}
+	return NULL;
+}
+
+/* For `napier show`, which asks nobody. Renamed into place, so that it is read whole. */
+static void absent_write(struct service *service)
+{
+	char path[RUNDIR_PATH_MAX + 10], next[RUNDIR_PATH_MAX + 16];
+	bool any = false;
+	FILE *file;
+
+	rundir_file(&service->rundir, "absent", path);
+	snprintf(next, sizeof(next), "%s.new", path);
+	file = fopen(next, "we");
+	if (!file) {
+		service_log(service, LOG_WARNING, "%s: %s", next, strerror(errno));
+		return;
+	}
+	for (uint32_t i = 0; i < service->ports_n; i++) {
+		const struct service_port *sp = service->ports[i];
+
+		if (sp->port)
+			continue;
+		any = true;
+		fprintf(file, "%s\t%s:%s\t%s\n", port_name(sp), sp->setup->config.kind,
+			sp->setup->config.target, sp->why);
+	}
+	if (fclose(file) || !any || rename(next, path)) {
+		unlink(next);
+		unlink(path);
+	}
+}
+
+/* A port of a filtering bridge is in VLAN 1 until it is told others. */
+static int vlans_set(struct service *service, struct service_port *sp, struct error *err)
+{
+	const struct setup_port *setup = sp->setup;
+
+	if (!setup_port_vlans(setup))
+		return 0;
+	bridge_vlan_remove(service->handler, sp->port, 1);
+	for (uint16_t vid = 1; vid <= VLAN_MAX; vid++) {
+		bool tagged = setup->tagged[vid / 64] >> (vid % 64) & 1;
+		bool untagged = setup->untagged[vid / 64] >> (vid % 64) & 1;
+		struct bridge_vlan vlan = {
+			.vid = vid,
+			.pvid = vid == setup->pvid,
+			.untagged = !tagged,
+		};
+		int rc;
+
+		if (!tagged && !untagged && !vlan.pvid)
+			continue;
+		rc = bridge_vlan_add(service->handler, sp->port, &vlan, err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static int port_open(struct service *service, struct service_port *sp, struct error *err)
+{
+	const struct port_config *config = &sp->setup->config;
+	int rc = engine_port_add(service->engine, config, &sp->port, err);
+
+	if (rc) {
+		sp->port = NULL;
+		return rc;
+	}
+	if (sp->port->ifindex)
+		rc = monitor_watch(service->monitor, &sp->watch, config->netns, sp->port->ifindex,
+				   err);
+	if (!rc)
+		rc = engine_handler_set(service->engine, sp->port, service->handler, err);
+	if (!rc)
+		rc = vlans_set(service, sp, err);
+	if (!rc)
+		return 0;
+	monitor_unwatch(service->monitor, &sp->watch);
+	if (!engine_port_remove(service->engine, sp->port, NULL))
+		sp->port = NULL;
+	return rc;
+}
+
+static int wishes_set(struct service *service, const struct setup_port *setup, struct error *err)
+{
+	for (uint32_t i = 0; i < setup->queues_n; i++) {
+		const struct setup_queue *queue = &setup->queues[i];
+		struct queue_settings settings;
+		int rc = wish_settings(&queue->wish, &settings, err);
+
+		if (!rc && !wish_empty(&queue->wish))
+			rc = engine_queue_set(service->engine, setup->config.name, queue->queue,
+					      &settings, NULL, err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static void absent_make(struct service *service, struct service_port *sp, const char *why)
+{
+	snprintf(sp->why, sizeof(sp->why), "%s", why);
+	service->retry = machine_now(service->machine) + SERVICE_RETRY;
+	absent_write(service);
+}
+
+int service_port_add(struct service *service, struct setup_port *port, struct service_port **out,
+		     struct error *err)
+{
+	struct service_port *sp;
+	struct error own;
+	int rc;
+
+	err = err ? err : &own;
+	if (service_port_find(service, port->config.name))
+		return error_set(err, -EEXIST,
+				 "port %s is there already: give this one name=… after a comma",
+				 port->config.name);
+	if (service->ports_n == SETUP_PORTS_MAX)
+		return error_set(err, -ENOSPC, "port %s: there are %d ports, the most there can be",
+				 port->config.name, SETUP_PORTS_MAX);
+	rc = setup_port_check(service->setup, port, err);
+	if (!rc)
+		rc = wishes_set(service, port, err);
+	if (rc)
+		return rc;
+	sp = calloc(1, sizeof(*sp));
+	if (!sp)
+		return error_set(err, -ENOMEM, "port %s: no memory", port->config.name);
+	sp->setup = port;
+	rc = port_open(service, sp, err);
+	if (rc && !(port->wait && (rc == -ENODEV || rc == -ENOENT))) {
+		free(sp);
+		return rc;
+	}
+	service->ports[service->ports_n++] = sp;
+	if (rc) {
+		service_log(service, LOG_INFO, "port %s: waiting for it (wait=yes): %s",
+			    port_name(sp), err->text);
+		absent_make(service, sp, err->text);
+	}
+	*out = sp;
+	return 0;
+}
+
+/* Out of the list and freed; it is closed. */
+static void port_forget(struct service *service, struct service_port *sp)
+{
+	uint32_t i = 0;
+
+	while (service->ports[i] != sp)
+		i++;
+	service->ports_n--;
+	memmove(&service->ports[i], &service->ports[i + 1],
+		(service->ports_n - i) * sizeof(service->ports[0]));
+	setup_port_free(sp->setup);
+	free(sp);
+}
+
+int service_port_remove(struct service *service, const char *name, struct error *err)
+{
+	struct service_port *sp = service_port_find(service, name);
+	int rc;
+
+	if (!sp)
+		return error_set(err, -ENOENT, "no port %.40s: napier show lists them", name);
+	if (sp->port) {
+		rc = engine_port_remove(service->engine, sp->port, err);
+		if (rc)
+			return rc;
+		monitor_unwatch(service->monitor, &sp->watch);
+	}
+	port_forget(service, sp);
+	absent_write(service);
+	return 0;
+}
+
+static void port_gone(struct service *service, struct service_port *sp)
+{
+	struct error err;
+
+	port_state_set(sp->port, PORT_GONE);
+	service_log(service, LOG_WARNING,
+		    "port %s: its device %s is gone: it is opened again when it returns",
+		    port_name(sp), sp->setup->config.target);
+	monitor_unwatch(service->monitor, &sp->watch);
+	if (engine_port_remove(service->engine, sp->port, &err)) {
+		/* A poll does not end. It is tried again with the ports that are absent. */
+		service_log(service, LOG_WARNING, "%s", err.text);
+		service->retry = machine_now(service->machine) + SERVICE_RETRY;
+		return;
+	}
+	sp->port = NULL;
+	absent_make(service, sp, "its device is gone");
+}
+
+void service_link(void *arg, struct watch *watch, enum link_event event)
+{
+	struct service_port *sp =
+		(struct service_port *)((char *)watch - offsetof(struct service_port, watch));
+	struct service *service = arg;
+	enum port_state now = event == LINK_UP ? PORT_UP : PORT_DOWN;
+
+	if (event == LINK_GONE) {
+		port_gone(service, sp);
+		return;
+	}
+	if ((enum port_state)atomic_load(&sp->port->state) == now)
+		return;
+	port_state_set(sp->port, now);
+	service_log(service, now == PORT_UP ? LOG_INFO : LOG_WARNING, "port %s: %s is %s",
+		    port_name(sp), sp->setup->config.target, now == PORT_UP ? "up" : "down");
+}
+
+static void port_retry(struct service *service, struct service_port *sp)
+{
+	struct error err = {0};
+
+	if (sp->port) {
+		if (engine_port_remove(service->engine, sp->port, NULL))
+			return;
+		sp->port = NULL;
+		absent_make(service, sp, "its device is gone");
+	}
+	if (!port_open(service, sp, &err)) {
+		service_log(service, LOG_INFO, "port %s: %s is back, opened again", port_name(sp),
+			    sp->setup->config.target);
+		absent_write(service);
+		return;
+	}
+	if (!strcmp(sp->why, err.text))
+		return;
+	if (err.code != -ENODEV && err.code != -ENOENT)
+		service_log(service, LOG_WARNING, "port %s: cannot be opened again: %s",
+			    port_name(sp), err.text);
+	absent_make(service, sp, err.text);
+}
+
+static bool port_away(const struct service_port *sp)
+{
+	return !sp->port || atomic_load(&sp->port->state) == PORT_GONE;
+}
+
+int64_t service_ports_retry(struct service *service, int64_t now)
+{
+	bool any = false;
+
+	if (now < service->retry)
+		return service->retry;
+	for (uint32_t i = 0; i < service->ports_n; i++) {
+		if (!port_away(service->ports[i]))
+			continue;
+		port_retry(service, service->ports[i]);
+		any |= port_away(service->ports[i]);
+	}
+	service->retry = any ? machine_now(service->machine) + SERVICE_RETRY : TIME_NEVER;
+	return service->retry;
+}
+
+bool service_ports_finite(const struct service *service)
+{
+	for (uint32_t i = 0; i < service->ports_n; i++) {
+		const struct port *port = service->ports[i]->port;
+
+		if (!port || !(port->features & PORT_FINITE))
+			return false;
+	}
+	return service->ports_n;
+}
+
+bool service_ports_ended(const struct service *service)
+{
+	for (uint32_t i = 0; i < service->ports_n; i++) {
+		const struct port *port = service->ports[i]->port;
+
+		if (!port || atomic_load(&port->state) != PORT_ENDED)
+			return false;
+	}
+	return service->ports_n;
+}
+
+void service_ports_free(struct service *service)
+{
+	while (service->ports_n) {
+		struct service_port *sp = service->ports[0];
+
+		/* The engine closes those that it still has when it is destroyed. */
+		if (sp->port)
+			monitor_unwatch(service->monitor, &sp->watch);
+		port_forget(service, sp);
+	}
+}

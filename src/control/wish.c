@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/wish.h"
+
+int number_parse(const char *key, const char *text, long long min, long long max, long long *out,
+		 struct error *err)
+{
+	const char *digits = *text == '-' ? text + 1 : text;
+	char *end;
+	long long value;
+
+	errno = 0;
+	value = strtoll(text, &end, 10);
+	if (!isdigit((unsigned char)*digits) || *end)
+		return error_set(err, -EINVAL, "%s=%.40s: not a number; it is %lld..%lld", key,
+				 text, min, max);
+	if (errno == ERANGE || value < min || value > max)
+		return error_set(err, -ERANGE, "%s=%.40s: out of range %lld..%lld", key, text, min,
+				 max);
+	*out = value;
+	return 0;
+}
+
+bool wish_empty(const struct wish *wish)
+{
+	return !(wish->poller_set || wish->weight_set || wish->cpu_set || wish->cpus_set ||
+		 wish->class_set || wish->level_set);
+}
+
+static int poller_key(struct wish *wish, const char *key, const char *value, struct error *err)
+{
+	(void)key;
+	if (poller_parse(value, &wish->poller))
+		return error_set(err, -EINVAL, "unknown poller \"%.40s\": the pollers are %s",
+				 value, poller_list());
+	wish->poller_set = true;
+	return 0;
+}
+
+static int weight_key(struct wish *wish, const char *key, const char *value, struct error *err)
+{
+	long long n;
+	int rc = number_parse(key, value, 1, NAPI_WEIGHT_MAX, &n, err);
+
+	if (rc)
+		return rc;
+	wish->weight = (uint32_t)n;
+	wish->weight_set = true;
+	return 0;
+}
+
+static int cpu_key(struct wish *wish, const char *key, const char *value, struct error *err)
+{
+	long long n;
+	int rc = number_parse(key, value, 0, CPU_MAX - 1, &n, err);
+
+	if (rc)
+		return rc;
+	wish->cpu = (unsigned)n;
+	wish->cpu_set = true;
+	return 0;
+}
+
+static int cpus_key(struct wish *wish, const char *key, const char *value, struct error *err)
+{
+	int rc;
+
+	memset(&wish->cpus, 0, sizeof(wish->cpus));
+	rc = strcmp(value, "any") ? cpuset_parse(value, &wish->cpus) : 0;
+	if (rc == -ERANGE)
+		return error_set(err, rc, "%s=%.40s: out of range 0..%d", key, value, CPU_MAX - 1);
+	if (rc)
+		return error_set(err, rc, "%s=%.40s: not a list of CPUs such as 0-3,8, or any", key,
+				 value);
+	wish->cpus_set = true;
+	return 0;
+}
+
+/* nice says class=fair and priority says class=fifo; a class said before must agree. */
+static int class_take(struct wish *wish, enum runner_class class, struct error *err)
+{
+	if (wish->class_set && wish->class != class)
+		return error_set(err, -EINVAL,
+				 "class=fair goes with nice, class=fifo with "
+				 "priority: they cannot be asked together");
+	wish->class = class;
+	wish->class_set = true;
+	return 0;
+}
+
+static int class_key(struct wish *wish, const char *key, const char *value, struct error *err)
+{
+	(void)key;
+	if (!strcmp(value, "fair"))
+		return class_take(wish, RUNNER_FAIR, err);
+	if (!strcmp(value, "fifo"))
+		return class_take(wish, RUNNER_FIFO, err);
+	return error_set(err, -EINVAL, "unknown class \"%.40s\": the classes are fair, fifo",
+			 value);
+}
+
+static int level_key(struct wish *wish, const char *key, const char *value, struct error *err)
+{
+	bool nice = !strcmp(key, "nice");
+	long long n;
+	int rc = number_parse(key, value, nice ? -20 : 1, nice ? 19 : 99, &n, err);
+
+	if (!rc)
+		rc = class_take(wish, nice ? RUNNER_FAIR : RUNNER_FIFO, err);
+	if (rc)
+		return rc;
+	wish->level = (int)n;
+	wish->level_set = true;
+	return 0;
+}
+
+int wish_key(struct wish *wish, const char *key, const char *value, struct error *err)
+{
+	static const struct {
+		const char *name;
+		int (*take)(struct wish *wish, const char *key, const char *value,
+			    struct error *err);
+	} keys[] = {
+		{"poller", poller_key},	 {"weight", weight_key}, {"cpu", cpu_key},
+		{"cpus", cpus_key},	 {"class", class_key},	 {"nice", level_key},
+		{"priority", level_key},
+	};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+		if (!strcmp(keys[i].name, key))
+			return keys[i].take(wish, key, value, err);
+	}
+	return error_set(err, -ENOENT, "unknown key \"%.40s\": the keys are " WISH_KEYS, key);
+}
+
+int wish_settings(const struct wish *wish, struct queue_settings *out, struct error *err)
+{
+	if (wish->class_set && wish->class == RUNNER_FIFO && !wish->level_set)
+		return error_set(err, -EINVAL, "class=fifo needs priority=1..99");
+	*out = (struct queue_settings){
+		.poller_set = wish->poller_set,
+		.weight_set = wish->weight_set,
+		.cpu_set = wish->cpu_set,
+		.cpus_set = wish->cpus_set,
+		.class_set = wish->class_set,
+		.poller = wish->poller,
+		.weight = wish->weight,
+		.cpu = wish->cpu,
+		.placement.cpus = wish->cpus,
+		.placement.class = wish->class,
+		.placement.level = wish->level,
+	};
+	return 0;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a person asks of a queue, as `key=value` texts: the same on the command line, in the
+ * configuration and in a request.
+ */
+#ifndef CONTROL_WISH_H
+#define CONTROL_WISH_H
+
+#include <napier/engine.h>
+
+#define WISH_KEYS "poller, weight, cpu, cpus, class, nice, priority"
+
+struct wish {
+	bool poller_set, weight_set, cpu_set, cpus_set, class_set, level_set;
+	enum poller poller;
+	uint32_t weight;
+	unsigned cpu;
+	struct cpuset cpus; /* of the thread; empty: any */
+	enum runner_class class;
+	int level;
+};
+
+bool wish_empty(const struct wish *wish);
+
+/*
+ * Takes one key. -ENOENT: no such key, and err lists the keys. -EINVAL, -ERANGE: the value, or that
+ * it contradicts a key taken before.
+ */
+int wish_key(struct wish *wish, const char *key, const char *value, struct error *err);
+
+/* For the engine. -EINVAL: class=fifo without its priority; class=fair alone means nice=0. */
+int wish_settings(const struct wish *wish, struct queue_settings *out, struct error *err);
+
+/* A decimal number that is all of the text and in min..max, or an error that names the key. */
+int number_parse(const char *key, const char *text, long long min, long long max, long long *out,
+		 struct error *err);
+
+#endif
