@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What every poller has to do, on both machines: packets through, in order, counted exactly. */
+#include "scene.h"
+
+static void through(bool virtual, enum poller poller)
+{
+	struct scene s;
+	struct source source = { .scene = &s, .burst = 10, .interval = 20 * NSEC_PER_USEC };
+	struct source back = { .scene = &s, .burst = 3, .interval = 7 * NSEC_PER_USEC, .flow = 1 };
+	struct sink sink = { .scene = &s }, sink_back = { .scene = &s };
+
+	scene_begin(&s, virtual, 1, poller);
+	source.port = sink_back.port = s.a;
+	back.port = sink.port = s.b;
+	source.count = 5000;
+	back.count = 3000;
+	sink_start(&sink);
+	sink_start(&sink_back);
+	source_start(&source);
+	source_start(&back);
+	source_stop(&source);
+	source_stop(&back);
+	scene_drain(&s, s.a, source.sent);
+	scene_drain(&s, s.b, back.sent);
+	sink_stop(&sink);
+	sink_stop(&sink_back);
+
+	assert_int_equal(PORT_SUM(s.a, received), 5000);
+	assert_int_equal(PORT_SUM(s.a, received_bytes), 5000 * SCENE_FRAME);
+	assert_int_equal(PORT_SUM(s.b, received), 3000);
+	assert_int_equal(PORT_SUM(s.a, transmitted) + PORT_SUM(s.a, dropped[DROP_TX_FULL]), 5000);
+	assert_int_equal(sink.received, PORT_SUM(s.a, transmitted));
+	assert_int_equal(sink_back.received, PORT_SUM(s.b, transmitted));
+	assert_int_equal(sink.disorder, 0);
+	assert_int_equal(sink_back.disorder, 0);
+	assert_int_equal(sink.missing, PORT_SUM(s.a, dropped[DROP_TX_FULL]));
+	assert_int_equal(napi_poller(s.a->queue[0].napi), poller);
+	scene_end(&s);
+}
+
+static void through_virtual(enum poller poller)
+{
+	through(true, poller);
+}
+
+static void through_host(enum poller poller)
+{
+	through(false, poller);
+}
+
+static void on_the_virtual_machine(void **state)
+{
+	(void)state;
+	over_pollers(through_virtual);
+}
+
+static void on_the_host(void **state)
+{
+	(void)state;
+	over_pollers(through_host);
+}
+
+static uint64_t hash_of_run(uint64_t seed, enum poller poller)
+{
+	struct virtual_stats stats;
+	struct scene s;
+	struct source source = { .scene = &s, .burst = 5, .interval = 9 * NSEC_PER_USEC };
+
+	scene_begin(&s, true, seed, poller);
+	source.port = s.a;
+	source.count = 2000;
+	source_start(&source);
+	source_stop(&source);
+	scene_drain(&s, s.a, 2000);
+	machine_virtual_stats(s.machine, &stats);
+	/* Nobody took them: what did not fit into the ring was dropped and counted. */
+	assert_true(PORT_SUM(s.a, dropped[DROP_TX_FULL]) > 0);
+	scene_end(&s);
+	return stats.trace_hash;
+}
+
+static void one_seed_one_run(enum poller poller)
+{
+	assert_true(hash_of_run(7, poller) == hash_of_run(7, poller));
+	assert_true(hash_of_run(7, poller) != hash_of_run(8, poller));
+}
+
+static void a_seed_replays(void **state)
+{
+	(void)state;
+	over_pollers(one_seed_one_run);
+}
+
+/* No handler: everything is counted as that, nothing is sent. */
+static void without_handler(enum poller poller)
+{
+	struct scene s;
+	struct source source = { .scene = &s, .burst = 64, .interval = NSEC_PER_USEC };
+
+	scene_begin(&s, true, 3, poller);
+	assert_int_equal(engine_handler_set(s.engine, s.a, NULL, NULL), 0);
+	source.port = s.a;
+	source.count = 1000;
+	source_start(&source);
+	source_stop(&source);
+	scene_drain(&s, s.a, 1000);
+	assert_int_equal(PORT_SUM(s.a, dropped[DROP_NO_HANDLER]), 1000);
+	assert_int_equal(PORT_SUM(s.a, transmitted), 0);
+	scene_end(&s);
+}
+
+static void drops_without_handler(void **state)
+{
+	(void)state;
+	over_pollers(without_handler);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(on_the_virtual_machine),
+		cmocka_unit_test(on_the_host),
+		cmocka_unit_test(a_seed_replays),
+		cmocka_unit_test(drops_without_handler),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "scene.h"
+
+#include <stdatomic.h>
+
+struct cross {
+	struct handler handler;
+	struct port *_Atomic partner[64]; /* by port index */
+};
+
+static void cross_input(struct handler *handler, struct context *context, struct port *in,
+			struct packet **v, uint32_t n)
+{
+	struct cross *cross = (struct cross *)handler;
+	struct port *out = atomic_load(&cross->partner[in->index]);
+
+	if (out)
+		port_transmit(context, out, v, n);
+	else
+		packet_drop(context, v, n, DROP_HANDLER);
+}
+
+static void cross_remove(struct handler *handler, struct port *port)
+{
+	struct cross *cross = (struct cross *)handler;
+
+	for (int i = 0; i < 64; i++)
+		if (i == port->index || atomic_load(&cross->partner[i]) == port)
+			atomic_store(&cross->partner[i], NULL);
+}
+
+static const struct handler_ops cross_ops = {
+	.name = "cross",
+	.input = cross_input,
+	.port_remove = cross_remove,
+};
+
+static void scene_log(void *arg, enum log_level level, const char *line)
+{
+	struct scene *scene = arg;
+
+	if (level <= LOG_WARNING)
+		snprintf(scene->log[scene->lines++ % SCENE_LOG], sizeof(scene->log[0]), "%s", line);
+}
+
+const char *scene_logged(struct scene *scene, const char *text)
+{
+	for (int i = 0; i < SCENE_LOG; i++)
+		if (strstr(scene->log[i], text))
+			return scene->log[i];
+	return NULL;
+}
+
+void scene_begin(struct scene *scene, bool virtual, uint64_t seed, enum poller poller)
+{
+	struct virtual_config machine = { .cpus = 2, .seed = seed, .jitter_percent = 20 };
+	struct engine_config config = { .poller = poller, .log = scene_log, .log_arg = scene };
+	struct cross *cross = calloc(1, sizeof(*cross));
+	struct error err = { 0 };
+
+	memset(scene, 0, sizeof(*scene));
+	cross->handler.ops = &cross_ops;
+	scene->cross = &cross->handler;
+	if (virtual)
+		assert_int_equal(machine_virtual_create(&machine, &scene->machine), 0);
+	else
+		assert_int_equal(machine_host_create(&scene->machine, &err), 0);
+	config.machine = scene->machine;
+	config.frames = 4096;
+	/* FIFO where it is allowed is what an engine has by default. */
+	config.interrupt = (struct placement){ .class = RUNNER_FIFO, .level = 50 };
+	if (engine_create(&config, &scene->engine, &err))
+		fail_msg("%s", err.text);
+	scene->a = scene_port(scene, "a", NULL);
+	scene->b = scene_port(scene, "b", scene->a);
+}
+
+struct port *scene_port(struct scene *scene, const char *name, struct port *partner)
+{
+	struct cross *cross = (struct cross *)scene->cross;
+	struct port_config config;
+	struct error err = { 0 };
+	struct port *port;
+	char text[64];
+
+	snprintf(text, sizeof(text), "mem:%s", name);
+	assert_int_equal(port_config_parse(text, &config, &err), 0);
+	if (engine_port_add(scene->engine, &config, &port, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(engine_handler_set(scene->engine, port, scene->cross, &err), 0);
+	atomic_store(&cross->partner[port->index], partner);
+	if (partner)
+		atomic_store(&cross->partner[partner->index], port);
+	return port;
+}
+
+static bool never(void *arg)
+{
+	(void)arg;
+	return false;
+}
+
+void scene_run(struct scene *scene, int64_t ns)
+{
+	machine_wait(scene->machine, never, NULL, machine_now(scene->machine) + ns);
+}
+
+static bool held_none(void *arg)
+{
+	struct scene *scene = arg;
+
+	for (uint32_t i = 0; i < 64; i++) {
+		struct port *port = engine_port_at(scene->engine, i);
+
+		if (port && port_held(port))
+			return false;
+	}
+	return true;
+}
+
+struct drain {
+	struct scene *scene;
+	struct port *port;
+	uint64_t received;
+};
+
+static bool drained(void *arg)
+{
+	struct drain *drain = arg;
+
+	return PORT_SUM(drain->port, received) >= drain->received && held_none(drain->scene);
+}
+
+void scene_drain(struct scene *scene, struct port *port, uint64_t received)
+{
+	struct drain drain = { scene, port, received };
+	int64_t limit = machine_now(scene->machine) + 60 * NSEC_PER_SEC;
+
+	if (machine_wait(scene->machine, drained, &drain, limit))
+		fail_msg("port %s: %lu of %lu packets received", port->name,
+			 (unsigned long)PORT_SUM(port, received), (unsigned long)received);
+}
+
+void scene_end(struct scene *scene)
+{
+	struct error err = { 0 };
+
+	machine_wait(scene->machine, held_none, scene,
+		     machine_now(scene->machine) + 5 * NSEC_PER_SEC);
+	for (uint32_t i = 0; i < 64; i++) {
+		struct port *port = engine_port_at(scene->engine, i);
+
+		if (port) {
+			assert_int_equal(port_held(port), 0);
+			assert_int_equal(engine_port_remove(scene->engine, port, NULL), 0);
+		}
+	}
+	if (engine_check(scene->engine, &err))
+		fail_msg("%s", err.text);
+	engine_destroy(scene->engine);
+	machine_destroy(scene->machine);
+	free(scene->cross);
+}
+
+/* Destination, source, local experimental type, flow, number. */
+static void packet_number(struct packet *p, uint32_t flow, uint32_t number)
+{
+	static const uint8_t head[14] = { 2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5 };
+
+	p->len = p->total = SCENE_FRAME;
+	memset(p->data, 0, SCENE_FRAME);
+	memcpy(p->data, head, sizeof(head));
+	memcpy(p->data + 16, &flow, sizeof(flow));
+	memcpy(p->data + 20, &number, sizeof(number));
+}
+
+static uint32_t source_send(struct source *source, uint32_t n)
+{
+	struct packet *v[PACKET_VECTOR_MAX];
+	uint32_t sent;
+
+	n = packet_alloc(&source->context->cache, v, n);
+	for (uint32_t i = 0; i < n; i++)
+		packet_number(v[i], source->flow, source->sent + i);
+	sent = mem_port_send(source->port, v, n);
+	packet_free(&source->context->cache, v + sent, n - sent);
+	source->sent += sent;
+	return sent;
+}
+
+static struct step source_step(void *arg)
+{
+	struct source *source = arg;
+	int64_t now = machine_now(source->scene->machine);
+	uint32_t n = source->burst;
+
+	if (source->count && source->sent + n > source->count)
+		n = source->count - source->sent;
+	if (!n)
+		return STEP(STEP_WAIT);
+	if (now < source->next)
+		return STEP_UNTIL(source->next);
+	if (source_send(source, n) < n)
+		source->full++;
+	source->next = now + source->interval;
+	return STEP_UNTIL(source->next);
+}
+
+void source_start(struct source *source)
+{
+	struct runner_config config = { .name = "source", .step = source_step, .arg = source };
+
+	source->next = 0;
+	assert_int_equal(engine_context_open(source->scene->engine, &source->context), 0);
+	assert_int_equal(runner_start(source->scene->machine, &config, &source->runner, NULL), 0);
+}
+
+static bool source_done(void *arg)
+{
+	const volatile struct source *source = arg;
+
+	return source->sent >= source->count;
+}
+
+void source_stop(struct source *source)
+{
+	struct machine *machine = source->scene->machine;
+
+	if (source->count)
+		assert_int_equal(machine_wait(machine, source_done, source,
+					      machine_now(machine) + 60 * NSEC_PER_SEC),
+				 0);
+	runner_stop(source->runner);
+	engine_context_close(source->context);
+}
+
+static uint32_t sink_take(struct sink *sink)
+{
+	struct packet *v[PACKET_VECTOR_MAX];
+	uint32_t n = mem_port_receive(sink->port, v, PACKET_VECTOR_MAX);
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t flow, number, *next;
+
+		memcpy(&flow, v[i]->data + 16, sizeof(flow));
+		memcpy(&number, v[i]->data + 20, sizeof(number));
+		next = &sink->next[flow % 8];
+		if (number < *next)
+			sink->disorder++;
+		else
+			sink->missing += number - *next;
+		*next = number + 1;
+	}
+	sink->received += n;
+	packet_free(&sink->context->cache, v, n);
+	return n;
+}
+
+static struct step sink_step(void *arg)
+{
+	struct sink *sink = arg;
+
+	if (sink_take(sink) == PACKET_VECTOR_MAX)
+		return STEP(STEP_YIELD);
+	return STEP_UNTIL(machine_now(sink->scene->machine) + 20 * NSEC_PER_USEC);
+}
+
+void sink_start(struct sink *sink)
+{
+	struct runner_config config = { .name = "sink", .step = sink_step, .arg = sink };
+
+	assert_int_equal(engine_context_open(sink->scene->engine, &sink->context), 0);
+	assert_int_equal(runner_start(sink->scene->machine, &config, &sink->runner, NULL), 0);
+}
+
+void sink_stop(struct sink *sink)
+{
+	runner_stop(sink->runner);
+	while (sink_take(sink))
+		;
+	engine_context_close(sink->context);
+}
+
+uint64_t port_sum(const struct port *port, size_t counter_offset)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < port->queues; i++) {
+		const char *counters = (const char *)napi_counters(port->queue[i].napi);
+
+		sum += counter_read((const counter *)(counters + counter_offset));
+	}
+	return sum;
+}
+
+int64_t port_held(const struct port *port)
+{
+	uint64_t out = PORT_SUM(port, transmitted) + PORT_SUM(port, delivered);
+
+	for (int reason = 0; reason < DROP_MAX; reason++)
+		out += PORT_SUM(port, dropped[reason]);
+	return (int64_t)(PORT_SUM(port, received) + PORT_SUM(port, cloned) - out);
+}
+
+void over_pollers(scene_body body)
+{
+	for (unsigned poller = 0; poller < POLLER_MAX; poller++) {
+		print_message("  with poller %s\n", poller_name((enum poller)poller));
+		body((enum poller)poller);
+	}
+}

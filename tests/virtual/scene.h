@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A scene for tests of the engine: a machine, an engine, mem ports, sources of numbered packets and
+ * sinks that check them. The same test bodies run over every poller and, where the test says so,
+ * on both machines.
+ */
+#ifndef SCENE_H
+#define SCENE_H
+
+#include "../unit/test.h"
+
+#include <napier/napier.h>
+
+#define SCENE_FRAME 60 /* bytes of a test packet */
+#define SCENE_LOG 16
+
+struct scene {
+	struct machine *machine;
+	struct engine *engine;
+	struct handler *cross; /* sends what comes in by one port out by its partner */
+	struct port *a, *b;
+	uint32_t lines;
+	char log[SCENE_LOG][256]; /* the last warnings */
+};
+
+/*
+ * A virtual machine with this seed and two CPUs when `virtual`, else the host. Ports a and b, cross
+ * handler between them.
+ */
+void scene_begin(struct scene *scene, bool virtual, uint64_t seed, enum poller poller);
+/* All packets must be free by then, or the test fails. */
+void scene_end(struct scene *scene);
+
+/* Adds a mem port; partner NULL: none yet. */
+struct port *scene_port(struct scene *scene, const char *name, struct port *partner);
+/* Lets time go on. */
+void scene_run(struct scene *scene, int64_t ns);
+/* The last warning that has this in it, or NULL. */
+const char *scene_logged(struct scene *scene, const char *text);
+
+/* Sends numbered packets of one flow into a mem port, at a pace, from a runner of its own. */
+struct source {
+	struct scene *scene;
+	struct port *port;
+	uint32_t flow;
+	uint32_t burst; /* packets each time */
+	int64_t interval; /* ns between times */
+	uint32_t count; /* in all; 0: until stopped */
+	/* results */
+	uint32_t sent; /* accepted by the port */
+	uint32_t full; /* times that the port or the pool was full */
+	/* inside */
+	struct runner *runner;
+	struct context *context;
+	int64_t next;
+	bool stopped;
+};
+
+/* Takes what a mem port's engine side transmits, checks order, frees. */
+struct sink {
+	struct scene *scene;
+	struct port *port;
+	/* results */
+	uint32_t received;
+	uint32_t disorder; /* packets whose number was not above the one before, in their flow */
+	uint32_t missing; /* numbers left out */
+	uint32_t next[8]; /* by flow */
+	/* inside */
+	struct runner *runner;
+	struct context *context;
+};
+
+/* Fields above `results` are filled in. The runners are ordinary ones, on any CPU. */
+void source_start(struct source *source);
+void source_stop(struct source *source); /* waits until `count` have been sent, if one was given */
+void sink_start(struct sink *sink);
+void sink_stop(struct sink *sink); /* takes the rest first: drain before */
+
+/* Waits until the port has received so many in all, and nothing is held; fails after 60 s. */
+void scene_drain(struct scene *scene, struct port *port, uint64_t received);
+
+/* received + cloned - transmitted - delivered - dropped, over all NAPIs of the port. */
+int64_t port_held(const struct port *port);
+uint64_t port_sum(const struct port *port, size_t counter_offset);
+#define PORT_SUM(port, field) port_sum(port, offsetof(struct napi_counters, field))
+
+/* Runs body once per poller, as separate cmocka assertions. */
+typedef void (*scene_body)(enum poller poller);
+void over_pollers(scene_body body);
+
+#endif
