@@ -80,6 +80,11 @@ static int virtual_wait(struct machine *m, bool (*done)(void *arg), void *arg, i
 	return rc;
 }
 
+static void virtual_cpus(struct machine *m, struct cpuset *out)
+{
+	*out = ((struct virtual *)m)->cpus_all;
+}
+
 /* Who waits here looks after every event anyway. */
 static void virtual_notify(struct machine *m)
 {
@@ -120,6 +125,7 @@ static void virtual_destroy(struct machine *m)
 static const struct machine_ops virtual_ops = {
 	.name = "virtual",
 	.now = virtual_now,
+	.cpus = virtual_cpus,
 	.runner_start = virtual_runner_start,
 	.runner_stop = virtual_runner_stop,
 	.runner_wake = virtual_runner_wake,

@@ -5,9 +5,9 @@
 static void through(bool virtual, enum poller poller)
 {
 	struct scene s;
-	struct source source = { .scene = &s, .burst = 10, .interval = 20 * NSEC_PER_USEC };
-	struct source back = { .scene = &s, .burst = 3, .interval = 7 * NSEC_PER_USEC, .flow = 1 };
-	struct sink sink = { .scene = &s }, sink_back = { .scene = &s };
+	struct source source = {.scene = &s, .burst = 10, .interval = 20 * NSEC_PER_USEC};
+	struct source back = {.scene = &s, .burst = 3, .interval = 7 * NSEC_PER_USEC, .flow = 1};
+	struct sink sink = {.scene = &s}, sink_back = {.scene = &s};
 
 	scene_begin(&s, virtual, 1, poller);
 	source.port = sink_back.port = s.a;
@@ -64,7 +64,7 @@ static uint64_t hash_of_run(uint64_t seed, enum poller poller)
 {
 	struct virtual_stats stats;
 	struct scene s;
-	struct source source = { .scene = &s, .burst = 5, .interval = 9 * NSEC_PER_USEC };
+	struct source source = {.scene = &s, .burst = 5, .interval = 9 * NSEC_PER_USEC};
 
 	scene_begin(&s, true, seed, poller);
 	source.port = s.a;
@@ -95,7 +95,7 @@ static void a_seed_replays(void **state)
 static void without_handler(enum poller poller)
 {
 	struct scene s;
-	struct source source = { .scene = &s, .burst = 64, .interval = NSEC_PER_USEC };
+	struct source source = {.scene = &s, .burst = 64, .interval = NSEC_PER_USEC};
 
 	scene_begin(&s, true, 3, poller);
 	assert_int_equal(engine_handler_set(s.engine, s.a, NULL, NULL), 0);

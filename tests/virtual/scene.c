@@ -53,10 +53,10 @@ const char *scene_logged(struct scene *scene, const char *text)
 
 void scene_begin(struct scene *scene, bool virtual, uint64_t seed, enum poller poller)
 {
-	struct virtual_config machine = { .cpus = 2, .seed = seed, .jitter_percent = 20 };
-	struct engine_config config = { .poller = poller, .log = scene_log, .log_arg = scene };
+	struct virtual_config machine = {.cpus = 2, .seed = seed, .jitter_percent = 20};
+	struct engine_config config = {.poller = poller, .log = scene_log, .log_arg = scene};
 	struct cross *cross = calloc(1, sizeof(*cross));
-	struct error err = { 0 };
+	struct error err = {0};
 
 	memset(scene, 0, sizeof(*scene));
 	cross->handler.ops = &cross_ops;
@@ -68,7 +68,7 @@ void scene_begin(struct scene *scene, bool virtual, uint64_t seed, enum poller p
 	config.machine = scene->machine;
 	config.frames = 4096;
 	/* FIFO where it is allowed is what an engine has by default. */
-	config.interrupt = (struct placement){ .class = RUNNER_FIFO, .level = 50 };
+	config.interrupt = (struct placement){.class = RUNNER_FIFO, .level = 50};
 	if (engine_create(&config, &scene->engine, &err))
 		fail_msg("%s", err.text);
 	scene->a = scene_port(scene, "a", NULL);
@@ -79,7 +79,7 @@ struct port *scene_port(struct scene *scene, const char *name, struct port *part
 {
 	struct cross *cross = (struct cross *)scene->cross;
 	struct port_config config;
-	struct error err = { 0 };
+	struct error err = {0};
 	struct port *port;
 	char text[64];
 
@@ -133,7 +133,7 @@ static bool drained(void *arg)
 
 void scene_drain(struct scene *scene, struct port *port, uint64_t received)
 {
-	struct drain drain = { scene, port, received };
+	struct drain drain = {scene, port, received};
 	int64_t limit = machine_now(scene->machine) + 60 * NSEC_PER_SEC;
 
 	if (machine_wait(scene->machine, drained, &drain, limit))
@@ -143,7 +143,7 @@ void scene_drain(struct scene *scene, struct port *port, uint64_t received)
 
 void scene_end(struct scene *scene)
 {
-	struct error err = { 0 };
+	struct error err = {0};
 
 	machine_wait(scene->machine, held_none, scene,
 		     machine_now(scene->machine) + 5 * NSEC_PER_SEC);
@@ -165,7 +165,7 @@ void scene_end(struct scene *scene)
 /* Destination, source, local experimental type, flow, number. */
 static void packet_number(struct packet *p, uint32_t flow, uint32_t number)
 {
-	static const uint8_t head[14] = { 2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5 };
+	static const uint8_t head[14] = {2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5};
 
 	p->len = p->total = SCENE_FRAME;
 	memset(p->data, 0, SCENE_FRAME);
@@ -208,7 +208,7 @@ static struct step source_step(void *arg)
 
 void source_start(struct source *source)
 {
-	struct runner_config config = { .name = "source", .step = source_step, .arg = source };
+	struct runner_config config = {.name = "source", .step = source_step, .arg = source};
 
 	source->next = 0;
 	assert_int_equal(engine_context_open(source->scene->engine, &source->context), 0);
@@ -267,7 +267,7 @@ static struct step sink_step(void *arg)
 
 void sink_start(struct sink *sink)
 {
-	struct runner_config config = { .name = "sink", .step = sink_step, .arg = sink };
+	struct runner_config config = {.name = "sink", .step = sink_step, .arg = sink};
 
 	assert_int_equal(engine_context_open(sink->scene->engine, &sink->context), 0);
 	assert_int_equal(runner_start(sink->scene->machine, &config, &sink->runner, NULL), 0);

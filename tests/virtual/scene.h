@@ -43,9 +43,9 @@ struct source {
 	struct scene *scene;
 	struct port *port;
 	uint32_t flow;
-	uint32_t burst; /* packets each time */
+	uint32_t burst;	  /* packets each time */
 	int64_t interval; /* ns between times */
-	uint32_t count; /* in all; 0: until stopped */
+	uint32_t count;	  /* in all; 0: until stopped */
 	/* results */
 	uint32_t sent; /* accepted by the port */
 	uint32_t full; /* times that the port or the pool was full */
@@ -63,8 +63,8 @@ struct sink {
 	/* results */
 	uint32_t received;
 	uint32_t disorder; /* packets whose number was not above the one before, in their flow */
-	uint32_t missing; /* numbers left out */
-	uint32_t next[8]; /* by flow */
+	uint32_t missing;  /* numbers left out */
+	uint32_t next[8];  /* by flow */
 	/* inside */
 	struct runner *runner;
 	struct context *context;

@@ -42,7 +42,7 @@ static void endless_input(struct handler *handler, struct context *context, stru
 	packet_drop(context, v + back, n - back, DROP_TX_FULL);
 }
 
-static const struct handler_ops endless_ops = { .name = "endless", .input = endless_input };
+static const struct handler_ops endless_ops = {.name = "endless", .input = endless_input};
 
 static void set_poller(struct scene *s, enum poller poller)
 {
@@ -52,8 +52,8 @@ static void set_poller(struct scene *s, enum poller poller)
 /* `packets` go round in port a for ever; the control side stays within its bound (I5). */
 static void endless_work(enum poller poller, uint32_t packets, int64_t packet_ns, int64_t bound)
 {
-	struct endless endless = { .handler.ops = &endless_ops, .packet_ns = packet_ns };
-	struct source source = { .burst = packets, .interval = 1, .count = packets };
+	struct endless endless = {.handler.ops = &endless_ops, .packet_ns = packet_ns};
+	struct source source = {.burst = packets, .interval = 1, .count = packets};
 	struct scene s;
 	int64_t before;
 
@@ -106,8 +106,8 @@ static void case_10_always_a_full_budget(void **state)
 }
 
 /*
- * Case 11: 1 ms a packet. A poll is up to 64 ms then, and ends a round by time: the bound is one poll
- * beyond the round's limit, not 300 packets.
+ * Case 11: 1 ms a packet. A poll is up to 64 ms then, and ends a round by time: the bound is one
+ * poll beyond the round's limit, not 300 packets.
  */
 static void slow_handler(enum poller poller)
 {
@@ -131,8 +131,8 @@ static struct step application_step(void *arg)
 
 static void looped(enum poller poller)
 {
-	struct runner_config config = { .name = "application", .step = application_step };
-	struct source source = { .burst = 64, .interval = 1, .count = 512 };
+	struct runner_config config = {.name = "application", .step = application_step};
+	struct source source = {.burst = 64, .interval = 1, .count = 512};
 	struct runner *runner;
 	uint64_t steps = 0, before;
 	struct scene s;
@@ -184,9 +184,9 @@ static uint64_t stuck_count(struct scene *s)
 
 static void stuck(enum poller poller)
 {
-	struct runner_config config = { .name = "hog", .step = hog_step };
-	struct queue_settings on_cpu_0 = { .cpu_set = true, .placement_set = true };
-	struct source source = { .burst = 1, .interval = 10 * NSEC_PER_USEC, .count = 5 };
+	struct runner_config config = {.name = "hog", .step = hog_step};
+	struct queue_settings on_cpu_0 = {.cpu_set = true, .placement_set = true};
+	struct source source = {.burst = 1, .interval = 10 * NSEC_PER_USEC, .count = 5};
 	struct runner *hog;
 	struct scene s;
 
@@ -211,8 +211,8 @@ static void stuck(enum poller poller)
 	scene_run(&s, 3 * NSEC_PER_SEC);
 	assert_int_equal(stuck_count(&s), 1); /* said once, not every second */
 	assert_non_null(scene_logged(&s, "a/0: scheduled, but not polled"));
-	assert_non_null(scene_logged(&s, poller == POLLER_THREAD ? "poller thread, runner napi/a-0" :
-								    "poller softirq, runner irq/0"));
+	assert_non_null(scene_logged(&s, poller == POLLER_THREAD ? "poller thread, runner napi/a-0"
+								 : "poller softirq, runner irq/0"));
 	runner_stop(hog);
 	scene_run(&s, 3 * NSEC_PER_SEC);
 	assert_int_equal(stuck_count(&s), 1);
@@ -226,13 +226,13 @@ static void case_15_watchdog(void **state)
 }
 
 /*
- * Softirq's limits, exactly. One NAPI that always has a full vector: a round is 300 packets, so five
- * polls (320); ten rounds, then ksoftirqd has it.
+ * Softirq's limits, exactly. One NAPI that always has a full vector: a round is 300 packets, so
+ * five polls (320); ten rounds, then ksoftirqd has it.
  */
 static void rounds_and_restarts(void **state)
 {
-	struct endless endless = { .handler.ops = &endless_ops };
-	struct source source = { .burst = 64, .interval = 1, .count = 640 };
+	struct endless endless = {.handler.ops = &endless_ops};
+	struct source source = {.burst = 64, .interval = 1, .count = 640};
 	struct scene s;
 
 	(void)state;

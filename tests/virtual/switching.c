@@ -14,12 +14,12 @@ struct load {
 static void load_start(struct load *load, struct scene *s, uint32_t burst, int64_t interval)
 {
 	memset(load, 0, sizeof(*load));
-	load->there = (struct source){ .scene = s, .port = s->a, .burst = burst, .interval = interval };
+	load->there =
+		(struct source){.scene = s, .port = s->a, .burst = burst, .interval = interval};
 	load->back = (struct source){
-		.scene = s, .port = s->b, .burst = burst, .interval = interval, .flow = 1
-	};
-	load->sink = (struct sink){ .scene = s, .port = s->b };
-	load->sink_back = (struct sink){ .scene = s, .port = s->a };
+		.scene = s, .port = s->b, .burst = burst, .interval = interval, .flow = 1};
+	load->sink = (struct sink){.scene = s, .port = s->b};
+	load->sink_back = (struct sink){.scene = s, .port = s->a};
 	sink_start(&load->sink);
 	sink_start(&load->sink_back);
 	source_start(&load->there);
@@ -40,7 +40,8 @@ static void load_stop(struct load *load, struct scene *s)
 	assert_int_equal(load->sink.disorder + load->sink_back.disorder, 0);
 	assert_int_equal(load->sink.received, PORT_SUM(s->a, transmitted));
 	assert_int_equal(load->sink_back.received, PORT_SUM(s->b, transmitted));
-	assert_int_equal(load->sink.received + PORT_SUM(s->a, dropped[DROP_TX_FULL]), load->there.sent);
+	assert_int_equal(load->sink.received + PORT_SUM(s->a, dropped[DROP_TX_FULL]),
+			 load->there.sent);
 	assert_int_equal(load->sink_back.received + PORT_SUM(s->b, dropped[DROP_TX_FULL]),
 			 load->back.sent);
 }
@@ -71,8 +72,8 @@ static int threads_named(const char *prefix)
 
 static void set(struct scene *s, const char *port, enum poller poller)
 {
-	struct queue_settings settings = { .poller_set = true, .poller = poller };
-	struct error err = { 0 };
+	struct queue_settings settings = {.poller_set = true, .poller = poller};
+	struct error err = {0};
 
 	if (engine_queue_set(s->engine, port, -1, &settings, NULL, &err))
 		fail_msg("%s", err.text);
@@ -114,7 +115,7 @@ static void case_2_before_it_exists(void **state)
 	assert_int_equal(napi_poller(c->queue[0].napi), POLLER_THREAD);
 	/* A setting for one queue is stronger than one for all that came before it. */
 	assert_int_equal(engine_queue_set(s.engine, "d", 0,
-					  &(struct queue_settings){ .weight_set = true, .weight = 7 },
+					  &(struct queue_settings){.weight_set = true, .weight = 7},
 					  NULL, NULL),
 			 0);
 	c = scene_port(&s, "d", NULL);
@@ -286,7 +287,7 @@ static void switch_while_disabled(enum poller poller)
 {
 	enum poller other = (enum poller)((poller + 1) % POLLER_MAX);
 	struct scene s;
-	struct source source = { .scene = &s, .burst = 4, .interval = NSEC_PER_USEC, .count = 100 };
+	struct source source = {.scene = &s, .burst = 4, .interval = NSEC_PER_USEC, .count = 100};
 	int64_t before;
 
 	scene_begin(&s, true, 7, poller);
@@ -364,9 +365,8 @@ static void case_8_removed_while_polled(void **state)
 static void a_wrong_key_changes_nothing(void **state)
 {
 	struct queue_settings settings = {
-		.poller_set = true, .poller = POLLER_THREAD, .cpu_set = true, .cpu = 77
-	};
-	struct error err = { 0 };
+		.poller_set = true, .poller = POLLER_THREAD, .cpu_set = true, .cpu = 77};
+	struct error err = {0};
 	struct scene s;
 	struct port *c;
 
@@ -384,7 +384,7 @@ static void a_wrong_key_changes_nothing(void **state)
 /* The softirq of a NAPI moves from one engine CPU to another under load. */
 static void moves_to_another_cpu(void **state)
 {
-	struct queue_settings settings = { .cpu_set = true };
+	struct queue_settings settings = {.cpu_set = true};
 	struct scene s;
 	struct load load;
 
