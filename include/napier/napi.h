@@ -15,21 +15,23 @@
  *             | step: then it is the holder       |                         |
  *  MISSED     | anyone, napi_schedule() while     | the holder: complete    | as SCHED
  *             | SCHED is set, DISABLING or not    | (and polls again)       |
- *  SWITCH,    | control, both in one step         | the holder, in the step | release to set,
- *  WISH       |                                   | that sets POLLER;       | acquire to see
+ *  SWITCH,    | control, both in one step         | the holder, claiming:   | release to set,
+ *  WISH       |                                   | SWITCH becomes MOVING;  | acquire to see
  *             |                                   | control, to withdraw    |
+ *  MOVING     | the holder, for SWITCH; then it   | the holder, in the step | acquire to set,
+ *             | moves the interrupts              | that sets POLLER        | release to clear
  *  DISABLING  | control                           | the holder, in the step | as SWITCH
  *             |                                   | that sets DISABLED;     |
  *             |                                   | control, to withdraw    |
  *  DISABLED   | the holder, in the step that      | control: napi_enable(), | release to set,
  *             | clears SCHED                      | which then schedules    | acquire to see
- *  POLLER     | the holder, with SWITCH set; control while DISABLED          | release
+ *  POLLER     | the holder, with MOVING set; control while DISABLED          | release
  *
- *  SCHED and DISABLED are never set together; SWITCH, MISSED and DISABLING only beside SCHED. The
- *  wish is in the word, since a holder that read it elsewhere could carry out one that was
- * withdrawn and replaced in the meantime. A schedule during DISABLING is remembered as MISSED,
- * since the disable may yet be withdrawn. tests/model/napi.pml is this table as a model; the same
- * names are used there.
+ *  SCHED and DISABLED are never set together; MISSED, SWITCH, MOVING and DISABLING only beside
+ *  SCHED. What is claimed cannot be withdrawn: a withdrawn wish's poller is taken down at once, and
+ *  the holder would move interrupts to what is no more. A schedule during DISABLING is remembered
+ *  as MISSED, since the disable may yet be withdrawn. tests/model/napi.pml is this table as a
+ *  model; the same names are used there.
  *
  * So scheduling costs one atomic operation and one dispatch whatever the poller is; and a switch
  * stops nothing else: the holder of the moment notices the SWITCH bit after its poll and hands the
@@ -65,6 +67,7 @@ enum napi_state {
 	NAPI_SWITCH = 1 << 2,
 	NAPI_DISABLING = 1 << 3,
 	NAPI_DISABLED = 1 << 4,
+	NAPI_MOVING = 1 << 5,
 	NAPI_POLLER_SHIFT = 8,
 	NAPI_POLLER_MASK = 0xf << NAPI_POLLER_SHIFT,
 	NAPI_WISH_SHIFT = 12,

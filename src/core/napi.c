@@ -112,16 +112,22 @@ static int irq_move(struct napi *napi, enum poller poller)
 	return rc;
 }
 
-/* The holder sees SWITCH. True when the token is gone: the new poller has it. */
+/*
+ * The holder sees SWITCH. True when the token is gone: the new poller has it. MOVING claims the
+ * request: from then on it cannot be withdrawn, so the wished poller stays while the interrupts
+ * move.
+ */
 static bool release_switched(struct napi *napi, uint32_t state)
 {
-	uint32_t request = state & NAPI_REQUEST_SWITCH;
+	uint32_t claimed = (state & ~(uint32_t)NAPI_SWITCH) | NAPI_MOVING;
 	struct softnet *softnet = napi->softnet;
 	enum poller poller = napi_state_wish(state);
 	uint32_t wanted;
 	int rc;
 
-	napi->softnet = engine_softnet_at(napi->engine, napi_state_wish_cpu(state));
+	if (!atomic_compare_exchange_strong(&napi->state, &state, claimed))
+		return false;
+	napi->softnet = engine_softnet_at(napi->engine, napi_state_wish_cpu(claimed));
 	rc = irq_move(napi, poller);
 	if (rc) {
 		napi->softnet = softnet;
@@ -130,12 +136,8 @@ static bool release_switched(struct napi *napi, uint32_t state)
 		machine_notify(napi->engine->machine);
 		return false;
 	}
+	state = claimed;
 	do {
-		if ((state & NAPI_REQUEST_SWITCH) != request) { /* withdrawn */
-			napi->softnet = softnet;
-			irq_move(napi, napi_state_poller(state));
-			return false;
-		}
 		wanted = state & ~(uint32_t)(NAPI_REQUEST_SWITCH | NAPI_MISSED | NAPI_POLLER_MASK);
 		wanted |= (uint32_t)poller << NAPI_POLLER_SHIFT;
 	} while (!atomic_compare_exchange_weak(&napi->state, &state, wanted));

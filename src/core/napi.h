@@ -86,9 +86,9 @@ static inline uint32_t napi_state_load(const struct napi *napi)
 	return atomic_load_explicit((_Atomic uint32_t *)&napi->state, memory_order_acquire);
 }
 
-/* A request to switch: the bit, the wished poller and its CPU. Withdrawn and served as one. */
+/* A request to switch: the bit (MOVING when claimed), the wished poller and its CPU. */
 #define NAPI_REQUEST_SWITCH                                                                        \
-	((uint32_t)NAPI_SWITCH | (uint32_t)NAPI_WISH_MASK | UINT32_MAX << NAPI_WISH_CPU_SHIFT)
+	((uint32_t)(NAPI_SWITCH | NAPI_MOVING | NAPI_WISH_MASK) | UINT32_MAX << NAPI_WISH_CPU_SHIFT)
 
 static inline enum poller napi_state_wish(uint32_t state)
 {

@@ -44,7 +44,7 @@ static bool bits_clear(struct napi *napi, uint32_t bits)
 
 static bool switch_over(void *arg)
 {
-	return bits_clear(arg, NAPI_SWITCH);
+	return bits_clear(arg, NAPI_SWITCH | NAPI_MOVING);
 }
 
 static bool disable_over(void *arg)
@@ -66,10 +66,16 @@ static void napi_request(struct napi *napi, uint32_t request)
 		napi_release(napi);
 }
 
-/* Takes a request back that was not served in time. True: it was served after all. */
-static bool napi_withdraw(struct napi *napi, uint32_t request, uint32_t bit)
+/* Takes a request back. False: too late, it has been served, or the holder has claimed it. */
+static bool napi_withdraw(struct napi *napi, uint32_t bit, uint32_t request)
 {
-	return !(atomic_fetch_and(&napi->state, ~request) & bit);
+	uint32_t state = napi_state_load(napi);
+
+	do {
+		if (!(state & bit))
+			return false;
+	} while (!atomic_compare_exchange_weak(&napi->state, &state, state & ~request));
+	return true;
 }
 
 /* Both sides are prepared. */
@@ -82,9 +88,12 @@ static int switch_wait(struct napi *napi, enum poller poller, struct softnet *so
 	napi->switch_error = 0;
 	napi_request(napi, NAPI_SWITCH | (uint32_t)poller << NAPI_WISH_SHIFT |
 				   cpu << NAPI_WISH_CPU_SHIFT);
-	if (machine_wait(machine, switch_over, napi, machine_now(machine) + timeout) &&
-	    !napi_withdraw(napi, NAPI_REQUEST_SWITCH, NAPI_SWITCH))
-		return -ETIMEDOUT;
+	if (machine_wait(machine, switch_over, napi, machine_now(machine) + timeout)) {
+		if (napi_withdraw(napi, NAPI_SWITCH, NAPI_REQUEST_SWITCH))
+			return -ETIMEDOUT;
+		/* Claimed: the holder is past its poll and has only the interrupts to move. */
+		machine_wait(machine, switch_over, napi, TIME_NEVER);
+	}
 	return napi->switch_error;
 }
 
@@ -160,7 +169,7 @@ int napi_disable_locked(struct napi *napi, int64_t timeout)
 		return 0;
 	napi_request(napi, NAPI_DISABLING);
 	if (machine_wait(machine, disable_over, napi, machine_now(machine) + timeout) &&
-	    !napi_withdraw(napi, NAPI_DISABLING, NAPI_DISABLING))
+	    napi_withdraw(napi, NAPI_DISABLING, NAPI_DISABLING))
 		return -ETIMEDOUT;
 	atomic_store(&napi->record->disabled, 1);
 	return 0;

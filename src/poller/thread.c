@@ -110,6 +110,11 @@ static void thread_retire(struct napi *napi)
 
 	napi->thread = NULL;
 	atomic_store(&napi->record->tid, 0);
+	/*
+	 * A dispatch grants and then wakes: what it granted may have been used up and handed on
+	 * before it comes to the wake-up, for which the runner still has to be there.
+	 */
+	machine_quiesce(napi->engine->machine);
 	runner_stop(thread->runner);
 	context_destroy(thread->context);
 	free(thread);
