@@ -185,7 +185,7 @@ static uint64_t stuck_count(struct scene *s)
 static void stuck(enum poller poller)
 {
 	struct runner_config config = {.name = "hog", .step = hog_step};
-	struct queue_settings on_cpu_0 = {.cpu_set = true, .placement_set = true};
+	struct queue_settings on_cpu_0 = {.cpu_set = true, .cpus_set = true};
 	struct source source = {.burst = 1, .interval = 10 * NSEC_PER_USEC, .count = 5};
 	struct runner *hog;
 	struct scene s;
