@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Links of a lab: rtnetlink for what it knows, ethtool's ioctl and sysfs for the rest. */
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <libmnl/libmnl.h>
+#include <linux/ethtool.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+#include <linux/sockios.h>
+#include <linux/veth.h>
+
+#include "lab/netlab.h"
+
+enum { REQUEST_MAX = 1024 };
+
+struct request {
+	char buffer[REQUEST_MAX] __attribute__((aligned(8)));
+	struct nlmsghdr *header;
+};
+
+static void request_init(struct request *r, uint16_t type, uint16_t flags)
+{
+	memset(r->buffer, 0, sizeof(r->buffer));
+	r->header = mnl_nlmsg_put_header(r->buffer);
+	r->header->nlmsg_type = type;
+	r->header->nlmsg_flags = (uint16_t)(NLM_F_REQUEST | NLM_F_ACK | flags);
+}
+
+static struct ifinfomsg *request_link(struct request *r, uint16_t type, uint16_t flags)
+{
+	request_init(r, type, flags);
+	return mnl_nlmsg_put_extra_header(r->header, sizeof(struct ifinfomsg));
+}
+
+/* 0 or what the kernel answered. */
+static int request_send(struct request *r, const struct netlab_namespace *ns)
+{
+	char answer[4096];
+	const struct nlmsghdr *header = (const void *)answer;
+	ssize_t n;
+
+	if (send(ns->route, r->header, r->header->nlmsg_len, 0) < 0)
+		return -errno;
+	do
+		n = recv(ns->route, answer, sizeof(answer), 0);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	if (!mnl_nlmsg_ok(header, (int)n) || header->nlmsg_type != NLMSG_ERROR)
+		return -EPROTO;
+	return ((const struct nlmsgerr *)mnl_nlmsg_get_payload(header))->error;
+}
+
+static int ifreq_ioctl(const struct netlab_namespace *ns, const char *interface,
+		       unsigned long request, struct ifreq *ifr)
+{
+	snprintf(ifr->ifr_name, sizeof(ifr->ifr_name), "%s", interface);
+	return ioctl(ns->ioctl, request, ifr) ? -errno : 0;
+}
+
+static int index_of(const struct netlab_namespace *ns, const char *interface, struct error *err)
+{
+	struct ifreq ifr = {0};
+	int ret = ifreq_ioctl(ns, interface, SIOCGIFINDEX, &ifr);
+
+	if (ret)
+		return error_set(err, ret, "%s in %s: %s", interface, ns->name, strerror(-ret));
+	return ifr.ifr_ifindex;
+}
+
+/* ret is what request_send returned. */
+static int told(int ret, const char *what, const struct netlab_namespace *ns, const char *interface,
+		struct error *err)
+{
+	if (!ret)
+		return 0;
+	return error_set(err, ret, "%s %s in %s: %s", what, interface, ns->name, strerror(-ret));
+}
+
+int netlab_veth_add(struct netlab *lab, unsigned ns_a, const char *a, unsigned ns_b, const char *b,
+		    struct error *err)
+{
+	struct nlattr *info, *data, *peer;
+	struct request r;
+
+	request_link(&r, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL);
+	mnl_attr_put_strz(r.header, IFLA_IFNAME, a);
+	info = mnl_attr_nest_start(r.header, IFLA_LINKINFO);
+	mnl_attr_put_strz(r.header, IFLA_INFO_KIND, "veth");
+	data = mnl_attr_nest_start(r.header, IFLA_INFO_DATA);
+	peer = mnl_attr_nest_start(r.header, VETH_INFO_PEER);
+	mnl_nlmsg_put_extra_header(r.header, sizeof(struct ifinfomsg));
+	mnl_attr_put_strz(r.header, IFLA_IFNAME, b);
+	mnl_attr_put_u32(r.header, IFLA_NET_NS_FD, (uint32_t)lab->namespace[ns_b].fd);
+	mnl_attr_nest_end(r.header, peer);
+	mnl_attr_nest_end(r.header, data);
+	mnl_attr_nest_end(r.header, info);
+	return told(request_send(&r, &lab->namespace[ns_a]), "making veth", &lab->namespace[ns_a],
+		    a, err);
+}
+
+int netlab_bridge_add(struct netlab *lab, unsigned ns, const char *bridge, struct error *err)
+{
+	struct nlattr *info;
+	struct request r;
+
+	request_link(&r, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL);
+	mnl_attr_put_strz(r.header, IFLA_IFNAME, bridge);
+	info = mnl_attr_nest_start(r.header, IFLA_LINKINFO);
+	mnl_attr_put_strz(r.header, IFLA_INFO_KIND, "bridge");
+	mnl_attr_nest_end(r.header, info);
+	return told(request_send(&r, &lab->namespace[ns]), "making bridge", &lab->namespace[ns],
+		    bridge, err);
+}
+
+int netlab_bridge_port(struct netlab *lab, unsigned ns, const char *interface, const char *bridge,
+		       struct error *err)
+{
+	int index = index_of(&lab->namespace[ns], interface, err), master = 0;
+	struct request r;
+
+	if (index > 0 && bridge)
+		master = index_of(&lab->namespace[ns], bridge, err);
+	if (index < 0 || master < 0)
+		return index < 0 ? index : master;
+	request_link(&r, RTM_NEWLINK, 0)->ifi_index = index;
+	mnl_attr_put_u32(r.header, IFLA_MASTER, (uint32_t)master);
+	return told(request_send(&r, &lab->namespace[ns]), "moving to a bridge",
+		    &lab->namespace[ns], interface, err);
+}
+
+int netlab_link_up(struct netlab *lab, unsigned ns, const char *interface, bool up,
+		   struct error *err)
+{
+	int index = index_of(&lab->namespace[ns], interface, err);
+	struct ifinfomsg *link;
+	struct request r;
+
+	if (index < 0)
+		return index;
+	link = request_link(&r, RTM_NEWLINK, 0);
+	link->ifi_index = index;
+	link->ifi_flags = up ? IFF_UP : 0;
+	link->ifi_change = IFF_UP;
+	return told(request_send(&r, &lab->namespace[ns]), "setting up", &lab->namespace[ns],
+		    interface, err);
+}
+
+int netlab_link_delete(struct netlab *lab, unsigned ns, const char *interface, struct error *err)
+{
+	int index = index_of(&lab->namespace[ns], interface, err);
+	struct request r;
+
+	if (index < 0)
+		return index;
+	request_link(&r, RTM_DELLINK, 0)->ifi_index = index;
+	return told(request_send(&r, &lab->namespace[ns]), "deleting", &lab->namespace[ns],
+		    interface, err);
+}
+
+int netlab_address_add(struct netlab *lab, unsigned ns, const char *interface, const char *address,
+		       unsigned prefix, struct error *err)
+{
+	int index = index_of(&lab->namespace[ns], interface, err);
+	struct ifaddrmsg *head;
+	struct in_addr in;
+	struct request r;
+
+	if (index < 0)
+		return index;
+	if (inet_pton(AF_INET, address, &in) != 1 || prefix > 32)
+		return error_set(err, -EINVAL, "%s/%u: not an IPv4 address", address, prefix);
+	request_init(&r, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL);
+	head = mnl_nlmsg_put_extra_header(r.header, sizeof(*head));
+	head->ifa_family = AF_INET;
+	head->ifa_prefixlen = (uint8_t)prefix;
+	head->ifa_index = (uint32_t)index;
+	mnl_attr_put_u32(r.header, IFA_LOCAL, in.s_addr);
+	mnl_attr_put_u32(r.header, IFA_ADDRESS, in.s_addr);
+	return told(request_send(&r, &lab->namespace[ns]), "giving an address to",
+		    &lab->namespace[ns], interface, err);
+}
+
+int netlab_offload_set(struct netlab *lab, unsigned ns, const char *interface,
+		       enum netlab_offload offload, bool on, struct error *err)
+{
+	static const uint32_t command[] = {
+		[NETLAB_TX_CSUM] = ETHTOOL_STXCSUM,
+		[NETLAB_TSO] = ETHTOOL_STSO,
+		[NETLAB_GSO] = ETHTOOL_SGSO,
+		[NETLAB_GRO] = ETHTOOL_SGRO,
+	};
+	struct ethtool_value value = {.cmd = command[offload], .data = on};
+	struct ifreq ifr = {.ifr_data = (void *)&value};
+
+	return told(ifreq_ioctl(&lab->namespace[ns], interface, SIOCETHTOOL, &ifr),
+		    "setting an offload of", &lab->namespace[ns], interface, err);
+}
+
+/* In a child: sysfs shows the interfaces of the namespace that it was mounted in. */
+static int sysfs_write(int netns, const char *path, const char *text)
+{
+	int fd;
+
+	if (setns(netns, CLONE_NEWNET) || unshare(CLONE_NEWNS) ||
+	    mount("", "/", NULL, MS_SLAVE | MS_REC, NULL) ||
+	    mount("sysfs", "/sys", "sysfs", 0, NULL))
+		return errno;
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || write(fd, text, strlen(text)) < 0)
+		return errno;
+	return 0;
+}
+
+int netlab_threaded_set(struct netlab *lab, unsigned ns, const char *interface, bool on,
+			struct error *err)
+{
+	char path[64];
+	int status;
+	pid_t child;
+
+	snprintf(path, sizeof(path), "/sys/class/net/%.15s/threaded", interface);
+	child = fork();
+	if (child == 0)
+		_exit(sysfs_write(lab->namespace[ns].fd, path, on ? "1" : "0"));
+	if (child < 0)
+		return error_set(err, -errno, "fork: %s", strerror(errno));
+	while (waitpid(child, &status, 0) < 0) {
+		if (errno != EINTR)
+			return error_set(err, -errno, "waitpid: %s", strerror(errno));
+	}
+	if (!WIFEXITED(status))
+		return error_set(err, -EIO, "writing %s failed", path);
+	status = WEXITSTATUS(status);
+	if (status)
+		return error_set(err, -status, "%s in %s: %s", path, lab->namespace[ns].name,
+				 strerror(status));
+	return 0;
+}
+
+unsigned netlab_napi_threads(const char *interface)
+{
+	char prefix[32], path[64 + sizeof(((struct dirent *)0)->d_name)], comm[64];
+	struct dirent *entry;
+	unsigned n = 0;
+	DIR *proc = opendir("/proc");
+
+	if (!proc)
+		return 0;
+	snprintf(prefix, sizeof(prefix), "napi/%.15s-", interface);
+	while ((entry = readdir(proc))) {
+		FILE *f;
+
+		if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
+			continue;
+		snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
+		f = fopen(path, "re");
+		if (!f)
+			continue;
+		if (fgets(comm, sizeof(comm), f) && !strncmp(comm, prefix, strlen(prefix)))
+			n++;
+		fclose(f);
+	}
+	closedir(proc);
+	return n;
+}
