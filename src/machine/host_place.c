@@ -178,7 +178,7 @@ void host_runner_observe(struct runner *runner, struct runner_observation *out)
 	*out = (struct runner_observation){.tid = atomic_load(&r->tid)};
 	if (out->tid) {
 		placement_read(out->tid, &out->placement);
-		out->waiting = atomic_load(&r->signal) & SIGNAL_SLEEPING;
+		out->waiting = atomic_load(&r->signal) == SIGNAL_SLEEPING;
 		if (!cpu_read(out->tid, &out->cpu) && !pthread_getcpuclockid(r->thread, &clock) &&
 		    !clock_gettime(clock, &used)) {
 			out->cpu_time = used.tv_sec * NSEC_PER_SEC + used.tv_nsec;
