@@ -6,8 +6,10 @@
 #include <napier/port.h>
 
 extern const struct port_ops mem_port_ops;
+extern const struct port_ops packet_port_ops;
+extern const struct port_ops tap_port_ops;
 
 /* In the order in which help lists them. */
-#define PORT_KINDS &mem_port_ops
+#define PORT_KINDS &packet_port_ops, &tap_port_ops, &mem_port_ops
 
 #endif
