@@ -14,7 +14,7 @@
 
 #pragma GCC visibility push(default)
 
-enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO };
+enum log_level { LEVEL_ERROR, LEVEL_WARNING, LEVEL_INFO };
 
 /* The kernel's names and defaults; 0 in any field means its default. */
 struct engine_config {

@@ -172,7 +172,7 @@ void port_warn(struct port *port, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	engine_log(port->engine, LOG_WARNING, "%s: %s", port->name, text);
+	engine_log(port->engine, LEVEL_WARNING, "%s: %s", port->name, text);
 }
 
 void port_state_set(struct port *port, enum port_state state)

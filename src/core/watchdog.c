@@ -21,7 +21,7 @@ static void napi_watch(struct engine *engine, struct napi *napi)
 		struct runner *runner = poller_ops(poller)->runner(napi);
 
 		counter_add(&napi->record->stuck, 1);
-		engine_log(engine, LOG_WARNING,
+		engine_log(engine, LEVEL_WARNING,
 			   "%s/%u: scheduled, but not polled for a second; poller %s, runner %s",
 			   queue->port->name, queue->index, poller_name(poller), runner->name);
 	}

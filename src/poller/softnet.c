@@ -20,7 +20,7 @@ static int runner_begin(struct softnet *softnet, const char *name, struct step (
 	rc = runner_start(engine->machine, &config, out, &first);
 	if (rc == -EPERM && (asked->class != RUNNER_FAIR || asked->level != 0)) {
 		/* It works, with an ordinary runner's latency: say so and go on. */
-		engine_log(engine, LOG_WARNING, "%s; going on as an ordinary thread", first.text);
+		engine_log(engine, LEVEL_WARNING, "%s; going on as an ordinary thread", first.text);
 		config.placement.class = RUNNER_FAIR;
 		config.placement.level = 0;
 		rc = runner_start(engine->machine, &config, out, &first);

@@ -39,7 +39,7 @@ static void scene_log(void *arg, enum log_level level, const char *line)
 {
 	struct scene *scene = arg;
 
-	if (level <= LOG_WARNING)
+	if (level <= LEVEL_WARNING)
 		snprintf(scene->log[scene->lines++ % SCENE_LOG], sizeof(scene->log[0]), "%s", line);
 }
 
