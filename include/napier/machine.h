@@ -142,6 +142,7 @@ struct machine_ops {
 	void (*notify)(struct machine *m);
 	void (*quiesce)(struct machine *m);
 	void (*charge)(struct machine *m, int64_t ns);
+	int64_t (*epoch)(struct machine *m);
 	void (*destroy)(struct machine *m);
 };
 
@@ -310,6 +311,12 @@ static inline void machine_charge(struct machine *m, int64_t ns)
 {
 	if (m->ops->charge)
 		m->ops->charge(m, ns);
+}
+
+/* Control context. From 1970 to the machine's time 0, ns: 0 on the virtual machine. */
+static inline int64_t machine_epoch(struct machine *m)
+{
+	return m->ops->epoch ? m->ops->epoch(m) : 0;
 }
 
 #pragma GCC visibility pop

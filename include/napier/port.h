@@ -25,7 +25,7 @@ struct handler;
 struct port_config {
 	const struct port_ops *ops; /* a kind of one's own; NULL: found by `kind` */
 	char kind[16];
-	char target[64];	  /* interface, TAP name, file; its meaning is the kind's */
+	char target[256];	  /* interface, TAP name, file; its meaning is the kind's */
 	char name[PORT_NAME_MAX]; /* how `set` and `show` call it; empty: from the target */
 	char netns[64];		  /* name under /run/netns, or a path; empty: the caller's */
 	uint32_t queues;	  /* 0: as many as the device has */

@@ -173,15 +173,29 @@ static int queues_begin(struct engine *engine, struct engine_port *ep, struct er
 	return 0;
 }
 
+/* As given, or what the target is called without its directory, or the kind where it has none. */
+static const char *name_default(const struct port_config *config)
+{
+	const char *slash = strrchr(config->target, '/');
+
+	if (config->name[0])
+		return config->name;
+	if (config->target[0])
+		return slash ? slash + 1 : config->target;
+	return config->kind;
+}
+
 /* Names, index and the rest that open may read. */
 static int port_fill(struct engine *engine, struct engine_port *ep, struct error *err)
 {
 	const struct port_config *config = &ep->config;
-	const char *name = config->name[0] ? config->name : config->target;
+	const char *name = name_default(config);
 	struct port *port = &ep->port;
 	uint32_t index = 0;
 
-	snprintf(port->spec, sizeof(port->spec), "%s:%s", config->kind, config->target);
+	/* Only a file's name can be too long for it. */
+	snprintf(port->spec, sizeof(port->spec), "%s:%.*s", config->kind,
+		 (int)(sizeof(port->spec) - sizeof(config->kind) - 1), config->target);
 	if (!name[0] || strlen(name) >= sizeof(port->name))
 		return error_set(err, -EINVAL,
 				 "%s: give the port a name of 1 to %zu bytes with name=",
@@ -323,8 +337,11 @@ int engine_handler_set(struct engine *engine, struct port *port, struct handler 
 			rc = handler->ops->port_add(handler, port, err);
 		if (!rc) {
 			atomic_store(&port->handler, handler);
+			/* No input from the port runs in the old one from here on ... */
+			machine_quiesce(engine->machine);
 			if (before && before->ops->port_remove)
 				before->ops->port_remove(before, port);
+			/* ... and from here on no other port's sends to it. */
 			machine_quiesce(engine->machine);
 		}
 	}

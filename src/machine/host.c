@@ -92,6 +92,14 @@ static void host_destroy(struct machine *m)
 	free(h);
 }
 
+static int64_t host_epoch(struct machine *m)
+{
+	struct timespec real;
+
+	clock_gettime(CLOCK_REALTIME, &real);
+	return real.tv_sec * NSEC_PER_SEC + real.tv_nsec - host_now(m);
+}
+
 static const struct machine_ops host_ops = {
 	.name = "host",
 	.now = host_now,
@@ -110,6 +118,7 @@ static const struct machine_ops host_ops = {
 	.wait = host_wait,
 	.notify = host_notify,
 	.quiesce = host_quiesce,
+	.epoch = host_epoch,
 	.destroy = host_destroy,
 };
 

@@ -7,9 +7,10 @@
 
 extern const struct port_ops mem_port_ops;
 extern const struct port_ops packet_port_ops;
+extern const struct port_ops pcap_port_ops;
 extern const struct port_ops tap_port_ops;
 
 /* In the order in which help lists them. */
-#define PORT_KINDS &packet_port_ops, &tap_port_ops, &mem_port_ops
+#define PORT_KINDS &packet_port_ops, &tap_port_ops, &pcap_port_ops, &mem_port_ops
 
 #endif

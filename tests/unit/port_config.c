@@ -32,6 +32,8 @@ static void parses(void **state)
 	assert_int_equal(port_options_end(&c, "", NULL), 0);
 }
 
+#define TARGET_64 "0123456789012345678901234567890123456789012345678901234567890123"
+
 static void refuses(void **state)
 {
 	static const struct {
@@ -43,8 +45,7 @@ static void refuses(void **state)
 		{"mem:a,queues=0", "queues=0"},
 		{"mem:a,ring=-1", "ring=-1"},
 		{"mem:a,ring=99999999999999999999", "ring="},
-		{"mem:0123456789012345678901234567890123456789012345678901234567890123",
-		 "too long"},
+		{"mem:" TARGET_64 TARGET_64 TARGET_64 TARGET_64, "too long"},
 	};
 	struct port_config c;
 
