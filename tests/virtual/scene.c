@@ -192,7 +192,7 @@ static struct step source_step(void *arg)
 {
 	struct source *source = arg;
 	int64_t now = machine_now(source->scene->machine);
-	uint32_t n = source->burst;
+	uint32_t n = source->burst < PACKET_VECTOR_MAX ? source->burst : PACKET_VECTOR_MAX;
 
 	if (source->count && source->sent + n > source->count)
 		n = source->count - source->sent;
