@@ -83,11 +83,10 @@ int netlab_offload_set(struct netlab *lab, unsigned ns, const char *interface,
 
 /*
  * The kernel's threaded NAPI, by sysfs. On a veth there is a NAPI only with GRO on or an XDP
- * program, so with those off this succeeds and nothing is threaded: netlab_napi_threads tells.
+ * program, so with those off this succeeds and nothing is threaded: the kernel threads
+ * napi/<interface>-* tell.
  */
 int netlab_threaded_set(struct netlab *lab, unsigned ns, const char *interface, bool on,
 			struct error *err);
-/* How many kernel threads napi/<interface>-* there are. */
-unsigned netlab_napi_threads(const char *interface);
 
 #endif

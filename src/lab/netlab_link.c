@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Links of a lab: rtnetlink for what it knows, ethtool's ioctl and sysfs for the rest. */
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
@@ -248,31 +247,4 @@ int netlab_threaded_set(struct netlab *lab, unsigned ns, const char *interface, 
 		return error_set(err, -status, "%s in %s: %s", path, lab->namespace[ns].name,
 				 strerror(status));
 	return 0;
-}
-
-unsigned netlab_napi_threads(const char *interface)
-{
-	char prefix[32], path[64 + sizeof(((struct dirent *)0)->d_name)], comm[64];
-	struct dirent *entry;
-	unsigned n = 0;
-	DIR *proc = opendir("/proc");
-
-	if (!proc)
-		return 0;
-	snprintf(prefix, sizeof(prefix), "napi/%.15s-", interface);
-	while ((entry = readdir(proc))) {
-		FILE *f;
-
-		if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
-			continue;
-		snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
-		f = fopen(path, "re");
-		if (!f)
-			continue;
-		if (fgets(comm, sizeof(comm), f) && !strncmp(comm, prefix, strlen(prefix)))
-			n++;
-		fclose(f);
-	}
-	closedir(proc);
-	return n;
 }
