@@ -5,12 +5,13 @@
 
 #include <napier/port.h>
 
+extern const struct port_ops xdp_port_ops;
 extern const struct port_ops mem_port_ops;
 extern const struct port_ops packet_port_ops;
 extern const struct port_ops pcap_port_ops;
 extern const struct port_ops tap_port_ops;
 
 /* In the order in which help lists them. */
-#define PORT_KINDS &packet_port_ops, &tap_port_ops, &pcap_port_ops, &mem_port_ops
+#define PORT_KINDS &xdp_port_ops, &packet_port_ops, &tap_port_ops, &pcap_port_ops, &mem_port_ops
 
 #endif

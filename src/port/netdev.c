@@ -305,6 +305,15 @@ uint32_t netdev_rx_queues(const struct netdev *dev, const struct netdev_link *li
 	return link->rx_queues ? link->rx_queues : 1;
 }
 
+uint32_t netdev_tx_queues(const struct netdev *dev, const struct netdev_link *link)
+{
+	struct netdev_channels channels;
+
+	if (netdev_channels(dev, &channels) == 0 && channels.tx_max + channels.combined_max)
+		return channels.tx + channels.combined;
+	return link->tx_queues ? link->tx_queues : 1;
+}
+
 /* The number of strings in the driver-independent set of feature names. */
 static int feature_count(const struct netdev *dev, uint32_t *count)
 {

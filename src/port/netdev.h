@@ -87,8 +87,9 @@ struct netdev_channels {
 /* -EOPNOTSUPP: the driver has no channels. */
 int netdev_channels(const struct netdev *dev, struct netdev_channels *out);
 
-/* Receive queues in use: by channels, or else those that `link` says are allocated. */
+/* Queues in use: by channels, or else those that `link` says are allocated. */
 uint32_t netdev_rx_queues(const struct netdev *dev, const struct netdev_link *link);
+uint32_t netdev_tx_queues(const struct netdev *dev, const struct netdev_link *link);
 
 /* An offload feature by the kernel's name for it ("tx-checksum-ip-generic"). -ENOENT: unknown. */
 int netdev_feature(const struct netdev *dev, const char *feature, bool *on);

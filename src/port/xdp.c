@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* xdp: options, checks, open and close. */
+#include "port/xdp.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <xdp/libxdp.h>
+
+#include "port/kinds.h"
+
+#define KNOWN_OPTIONS "ring, mode, zerocopy, checksum"
+
+enum { ETHERNET_AND_TAG = 18 };
+
+enum { MODE_AUTO, MODE_NATIVE, MODE_GENERIC };
+enum { CHECKSUM_AUTO, CHECKSUM_COMPLETE, CHECKSUM_OFF };
+
+/* What was asked, and what there is to open. */
+struct xdp_request {
+	unsigned mode, zerocopy, checksum;
+	uint32_t ring, queues;
+	struct netdev_link link;
+};
+
+/* An option with a fixed set of values; the first is the default. */
+static int choice_option(struct port_config *config, const char *key, const char *const *values,
+			 unsigned *out, struct error *err)
+{
+	char text[32], list[96] = "";
+	size_t used = 0;
+
+	*out = 0;
+	if (!port_option(config, key, text, sizeof(text)))
+		return 0;
+	for (unsigned i = 0; values[i]; i++) {
+		if (!strcmp(values[i], text)) {
+			*out = i;
+			return 0;
+		}
+		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "",
+					 values[i]);
+	}
+	return error_set(err, -EINVAL, "xdp:%s: %s=%s: must be one of %s", config->target, key,
+			 text, list);
+}
+
+static int options_read(struct port_config *config, struct xdp_request *request, struct error *err)
+{
+	static const char *const modes[] = {"auto", "native", "generic", NULL};
+	static const char *const zerocopies[] = {"auto", "on", "off", NULL};
+	static const char *const checksums[] = {"auto", "complete", "off", NULL};
+	uint32_t ring = config->ring ? config->ring : XDP_RING_DEFAULT;
+	int rc = choice_option(config, "mode", modes, &request->mode, err);
+
+	if (!rc)
+		rc = choice_option(config, "zerocopy", zerocopies, &request->zerocopy, err);
+	if (!rc)
+		rc = choice_option(config, "checksum", checksums, &request->checksum, err);
+	if (!rc)
+		rc = port_options_end(config, KNOWN_OPTIONS, err);
+	if (rc)
+		return rc;
+	if (ring & (ring - 1) || ring < XDP_RING_MIN || ring > XDP_RING_MAX)
+		return error_set(err, -EINVAL, "xdp:%s: ring=%u: must be a power of two, %d to %d",
+				 config->target, ring, XDP_RING_MIN, XDP_RING_MAX);
+	if (config->queues > PORT_QUEUES_MAX)
+		return error_set(err, -EINVAL, "xdp:%s: queues=%u: must be 1 to %d", config->target,
+				 config->queues, PORT_QUEUES_MAX);
+	if (request->mode == MODE_GENERIC && request->zerocopy == XDP_ZEROCOPY_ON)
+		return error_set(err, -EINVAL,
+				 "xdp:%s: zerocopy=on needs mode=native: generic mode copies",
+				 config->target);
+	request->ring = ring;
+	return 0;
+}
+
+static bool capability_has(int capability)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2] = {0};
+
+	if (syscall(SYS_capget, &head, data))
+		return false;
+	return data[capability / 32].effective >> (capability % 32) & 1;
+}
+
+/* -EPERM and the missing ones in text. CAP_SYS_ADMIN stands for CAP_BPF, as in the kernel. */
+static int capabilities_check(char *text, size_t size)
+{
+	static const struct {
+		const char *name;
+		int capability, instead;
+	} needed[] = {
+		{"CAP_NET_RAW", CAP_NET_RAW, CAP_NET_RAW},
+		{"CAP_NET_ADMIN", CAP_NET_ADMIN, CAP_NET_ADMIN},
+		{"CAP_BPF", CAP_BPF, CAP_SYS_ADMIN},
+	};
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++)
+		if (!capability_has(needed[i].capability) && !capability_has(needed[i].instead))
+			used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "",
+						 needed[i].name);
+	return used ? -EPERM : 0;
+}
+
+static int memory_check(const struct xdp_port *xp, const struct xdp_request *request,
+			struct error *err)
+{
+	uint64_t area = pool_area_size(xp->port->pool);
+	struct rlimit limit;
+
+	if (capability_has(CAP_IPC_LOCK) || getrlimit(RLIMIT_MEMLOCK, &limit) ||
+	    limit.rlim_cur >= area * request->queues)
+		return 0;
+	return error_set(err, -ENOBUFS,
+			 "xdp:%s: %u queues lock %llu KB of memory each, the limit is %llu KB: "
+			 "ulimit -l %llu, LimitMEMLOCK= in a systemd unit, or CAP_IPC_LOCK",
+			 xp->dev.name, request->queues, (unsigned long long)area >> 10,
+			 (unsigned long long)limit.rlim_cur >> 10,
+			 (unsigned long long)(area * request->queues) >> 10);
+}
+
+static int mtu_check(const struct xdp_port *xp, const struct xdp_request *request,
+		     struct error *err)
+{
+	uint32_t room = pool_room(xp->port->pool);
+
+	if (request->link.mtu + ETHERNET_AND_TAG <= room)
+		return 0;
+	return error_set(err, -EMSGSIZE,
+			 "xdp:%s: its MTU of %u does not fit into frames of %u bytes: %sip link "
+			 "set %s mtu %u%s",
+			 xp->dev.name, request->link.mtu, 1u << xp->port->pool->frame_shift,
+			 xp->fix_prefix, xp->dev.name, room - ETHERNET_AND_TAG,
+			 xp->port->pool->frame_shift < 12 ? ", or frames of 4096 bytes" : "");
+}
+
+static int attached_error(struct xdp_port *xp, uint32_t program, struct error *err)
+{
+	char text[128];
+	bool held;
+
+	xdp_program_describe(program, text, sizeof(text), &held);
+	if (held)
+		return error_set(err, -EBUSY,
+				 "xdp:%s: the interface has an XDP program already: %s; end that "
+				 "process",
+				 xp->dev.name, text);
+	return error_set(err, -EBUSY,
+			 "xdp:%s: the interface has an XDP program already: %s; take it off: %sip "
+			 "link set dev %s xdp off (or xdp-loader unload %s --all)",
+			 xp->dev.name, text, xp->fix_prefix, xp->dev.name, xp->dev.name);
+}
+
+/* How many queues: all there are, or as many as was asked, if they are there. */
+static int queues_check(struct xdp_port *xp, const struct port_config *config,
+			struct xdp_request *request, struct error *err)
+{
+	uint32_t there = netdev_rx_queues(&xp->dev, &request->link);
+	uint32_t tx = netdev_tx_queues(&xp->dev, &request->link);
+	uint32_t wanted = config->queues ? config->queues : there;
+	char fix[96];
+
+	if (wanted > PORT_QUEUES_MAX)
+		wanted = PORT_QUEUES_MAX;
+	xdp_queues_fix(xp, wanted, fix, sizeof(fix));
+	if (!there)
+		return error_set(
+			err, -ENXIO,
+			"xdp:%s: no receive queue is in use: the program at the other side "
+			"(of a %s device) has to open it first",
+			xp->dev.name, xp->driver);
+	if (wanted > there)
+		return error_set(err, -EINVAL,
+				 "xdp:%s: queues=%u, but the interface has %u receive queue%s: "
+				 "%s, or queues=%u",
+				 xp->dev.name, wanted, there, there == 1 ? "" : "s", fix, there);
+	if (wanted > tx)
+		return error_set(
+			err, -EINVAL,
+			"xdp:%s: %u receive queues need as many transmit queues, and there "
+			"%s %u: %s, or queues=%u",
+			xp->dev.name, wanted, tx == 1 ? "is" : "are", tx, fix, tx);
+	request->queues = wanted;
+	return 0;
+}
+
+/* All that can be known to be wrong before anything is opened. */
+static int interface_check(struct xdp_port *xp, const struct port_config *config,
+			   struct xdp_request *request, struct error *err)
+{
+	int rc = netdev_link(&xp->dev, &request->link);
+
+	if (rc)
+		return error_set(err, rc, "xdp:%s: %s", xp->dev.name, strerror(-rc));
+	netdev_driver(&xp->dev, xp->driver, sizeof(xp->driver));
+	if (!request->link.ethernet)
+		return error_set(err, -EINVAL, "xdp:%s: not an Ethernet interface", xp->dev.name);
+	if (request->link.xdp_program)
+		return attached_error(xp, request->link.xdp_program, err);
+	rc = mtu_check(xp, request, err);
+	if (!rc)
+		rc = queues_check(xp, config, request, err);
+	if (!rc)
+		rc = memory_check(xp, request, err);
+	return rc;
+}
+
+/* Why a driver did not take the program, where its code means more than its text. */
+static const char *attach_reason(const struct xdp_port *xp, int rc)
+{
+	bool veth = !strcmp(xp->driver, "veth");
+
+	switch (rc) {
+	case -EPERM:
+		return "attaching an XDP program needs CAP_BPF and CAP_NET_ADMIN, outside of user "
+		       "namespaces";
+	case -EOPNOTSUPP:
+		return "the driver has no XDP";
+	case -ENOSPC:
+		if (veth)
+			return "the peer has more transmit queues than this end has receive queues";
+		break;
+	case -ERANGE:
+		if (veth)
+			return "the peer's MTU is too large for it";
+		break;
+	}
+	return strerror(-rc);
+}
+
+static int program_attach(struct xdp_port *xp, bool native, struct error *err)
+{
+	struct netdev_link link;
+	int rc = xdp_program_open(&xp->program, xp->dev.ifindex, native);
+
+	if (!rc)
+		return 0;
+	/* It came between our look and our attempt. */
+	if ((rc == -EBUSY || rc == -EEXIST) && !netdev_link(&xp->dev, &link) && link.xdp_program)
+		return attached_error(xp, link.xdp_program, err);
+	return error_set(err, rc, "xdp:%s: no %s XDP with driver %s: %s", xp->dev.name,
+			 native ? "native" : "generic", xp->driver, attach_reason(xp, rc));
+}
+
+/* Native, or else generic, as far as the mode allows. */
+static int program_open(struct xdp_port *xp, const struct xdp_request *request, struct error *err)
+{
+	struct error native;
+	int rc;
+
+	if (request->mode == MODE_GENERIC)
+		return program_attach(xp, false, err);
+	rc = program_attach(xp, true, &native);
+	if (!rc)
+		return 0;
+	if (request->mode == MODE_NATIVE || rc == -EBUSY || rc == -EPERM ||
+	    request->zerocopy == XDP_ZEROCOPY_ON)
+		return error_set(err, rc, "%s", native.text);
+	port_warn(xp->port, "%s; using generic XDP, which is slower", native.text);
+	return program_attach(xp, false, err);
+}
+
+/*
+ * As many frames as the rings take, but not all of the pool: other ports need some, and so does
+ * what is on its way from one to the other.
+ */
+static int fill_begin(struct xdp_port *xp, const struct xdp_request *request, struct error *err)
+{
+	uint32_t share = pool_available(xp->port->pool) / 2 / request->queues;
+	uint32_t target = request->ring;
+	struct pool_cache cache;
+
+	if (share < XDP_RING_MIN)
+		return error_set(err, -ENOSPC,
+				 "xdp:%s: the pool has %u frames left, %u queue%s need%s %u: a "
+				 "larger pool, or queues= fewer",
+				 xp->dev.name, pool_available(xp->port->pool), request->queues,
+				 request->queues == 1 ? "" : "s", request->queues == 1 ? "s" : "",
+				 request->queues * XDP_RING_MIN * 2);
+	if (share < target) {
+		port_warn(xp->port,
+			  "only %u frames a queue to receive into (ring=%u): the pool is small for "
+			  "%u queues",
+			  share, target, request->queues);
+		target = share;
+	}
+	pool_cache_init(&cache, xp->port->pool);
+	for (uint32_t i = 0; i < request->queues; i++) {
+		xp->queue[i].fill_target = target;
+		xdp_fill(&xp->queue[i], &cache);
+	}
+	pool_cache_drain(&cache);
+	return 0;
+}
+
+/* Where a local sender's checksums may be partial. */
+static bool checksums_wanted(const struct xdp_port *xp, const struct xdp_request *request)
+{
+	static const char *const drivers[] = {"veth", "virtio_net", "tun"};
+
+	if (request->checksum != CHECKSUM_AUTO)
+		return request->checksum == CHECKSUM_COMPLETE;
+	for (size_t i = 0; i < sizeof(drivers) / sizeof(*drivers); i++)
+		if (!strcmp(drivers[i], xp->driver))
+			return true;
+	return false;
+}
+
+static int sockets_open(struct xdp_port *xp, const struct xdp_request *request, struct error *err)
+{
+	bool checksums = checksums_wanted(xp, request);
+	int rc = 0;
+
+	xp->queue = aligned_alloc(_Alignof(struct xdp_queue),
+				  request->queues * sizeof(struct xdp_queue));
+	if (!xp->queue || port_queues_alloc(xp->port, request->queues))
+		return error_set(err, -ENOMEM, "xdp:%s: no memory for %u queues", xp->dev.name,
+				 request->queues);
+	memset(xp->queue, 0, request->queues * sizeof(struct xdp_queue));
+	for (; xp->opened < request->queues; xp->opened++) {
+		xp->queue[xp->opened].checksums = checksums;
+		rc = xdp_socket_open(xp, xp->opened, request->ring, request->zerocopy, err);
+		if (rc)
+			return rc;
+	}
+	rc = fill_begin(xp, request, err);
+	for (uint32_t i = 0; i < request->queues && !rc; i++) {
+		rc = xdp_program_redirect(&xp->program, i, xp->queue[i].fd);
+		if (rc)
+			error_set(err, rc, "xdp:%s: queue %u: redirecting to its socket: %s",
+				  xp->dev.name, i, strerror(-rc));
+	}
+	return rc;
+}
+
+/* What AF_XDP cannot see, said where it can be known. */
+static void offloads_warn(struct xdp_port *xp, const struct xdp_request *request)
+{
+	const char *name = xp->dev.name;
+	bool veth = !strcmp(xp->driver, "veth");
+	bool on;
+
+	if (xp->program.tags)
+		return; /* the program sees to the tags */
+	if (veth)
+		port_warn(xp->port,
+			  "VLAN tags that the peer's stack leaves to the device are lost: at the "
+			  "peer, ethtool -K PEER txvlan off%s",
+			  xp->program.native
+				  ? ""
+				  : " (and tso off gso off: segments longer than a frame "
+				    "are lost, too)");
+	else if (!request->link.kind[0] && !netdev_feature(&xp->dev, "rx-vlan-hw-parse", &on) && on)
+		port_warn(xp->port,
+			  "VLAN tags that the device takes out are lost: %sethtool -K %s "
+			  "rxvlan off",
+			  xp->fix_prefix, name);
+}
+
+static void port_fill(struct xdp_port *xp, const struct xdp_request *request)
+{
+	struct port *port = xp->port;
+	bool zerocopy = xp->queue[0].zerocopy;
+
+	snprintf(port->mode, sizeof(port->mode), "%s, %s",
+		 xp->program.native ? "native" : "generic", zerocopy ? "zero copy" : "copy");
+	port->mtu = (uint16_t)request->link.mtu;
+	port->ifindex = xp->dev.ifindex;
+	memcpy(port->address, request->link.address, sizeof(port->address));
+	if (netdev_link_up(&request->link)) {
+		port_state_set(port, PORT_UP);
+	} else {
+		port_state_set(port, PORT_DOWN);
+		if (!(request->link.flags & IFF_UP))
+			port_warn(port, "the interface is down: %sip link set %s up",
+				  xp->fix_prefix, xp->dev.name);
+		else
+			port_warn(port, "the interface has no carrier");
+	}
+}
+
+/* In the order in which each step relies on the one before. */
+static int xdp_port_open(struct xdp_port *xp, const struct port_config *config,
+			 struct xdp_request *request, struct error *err)
+{
+	int rc = interface_check(xp, config, request, err);
+
+	if (!rc)
+		rc = program_open(xp, request, err);
+	if (!rc)
+		rc = sockets_open(xp, request, err);
+	if (rc)
+		return rc;
+	rc = netdev_promiscuous(&xp->dev, &xp->promiscuous);
+	if (rc)
+		return error_set(err, rc, "xdp:%s: promiscuous mode: %s", xp->dev.name,
+				 strerror(-rc));
+	port_fill(xp, request);
+	offloads_warn(xp, request);
+	xdp_watch_begin(xp, &request->link);
+	return 0;
+}
+
+/* Frames that the kernel had, found by their marks. */
+static void frames_take_back(struct xdp_port *xp, struct pool_cache *cache)
+{
+	uint32_t mark = (uint32_t)xp->port->index + 1;
+	struct pool *pool = xp->port->pool;
+
+	for (uint32_t i = 0; i < pool->frames; i++) {
+		struct packet *p = &pool->packets[i];
+
+		if (atomic_load_explicit(&p->holder, memory_order_relaxed) >> 16 != mark)
+			continue;
+		atomic_store_explicit(&p->holder, 0, memory_order_relaxed);
+		p->next = NULL;
+		packet_free(cache, &p, 1);
+	}
+}
+
+static void xdp_port_close(struct xdp_port *xp, struct pool_cache *cache)
+{
+	/* First the program, so that nothing new comes in. */
+	xdp_program_close(&xp->program);
+	while (xp->opened)
+		xdp_socket_close(xp, --xp->opened, cache);
+	frames_take_back(xp, cache);
+	if (xp->promiscuous >= 0)
+		close(xp->promiscuous);
+	netdev_close(&xp->dev);
+	free(xp->queue);
+	xp->port->private = NULL;
+	free(xp);
+}
+
+/* The reasons for which another kind of port may do better on the same interface. */
+static bool fallback_helps(int rc)
+{
+	return rc == -EPERM || rc == -EOPNOTSUPP || rc == -EAFNOSUPPORT || rc == -ENOSYS ||
+	       rc == -ENOMEM || rc == -ERANGE || rc == -ENOTSUP;
+}
+
+static int fall_back(struct port *port, struct port_config *config, const struct error *why,
+		     struct error *err)
+{
+	const struct port_ops *packet = port_kind_find("packet");
+
+	if (!packet)
+		return error_set(err, why->code, "%s", why->text);
+	port_warn(port, "%s; using packet sockets instead", why->text);
+	free(port->queue);
+	port->queue = NULL;
+	port->queues = 0;
+	port->mode[0] = '\0';
+	port->ops = packet;
+	snprintf(port->spec, sizeof(port->spec), "packet:%.*s", IFNAMSIZ - 1, config->target);
+	snprintf(config->kind, sizeof(config->kind), "packet");
+	return packet->open(port, config, err);
+}
+
+static int xdp_open_checked(struct port *port, struct port_config *config,
+			    struct xdp_request *request, struct error *err)
+{
+	struct xdp_port *xp = calloc(1, sizeof(*xp));
+	struct pool_cache cache;
+	char missing[64];
+	int rc;
+
+	if (!xp)
+		return error_set(err, -ENOMEM, "xdp:%s: no memory", config->target);
+	xp->port = port;
+	xp->program = XDP_PROGRAM_CLOSED;
+	xp->promiscuous = -1;
+	if (config->netns[0])
+		snprintf(xp->fix_prefix, sizeof(xp->fix_prefix), "ip netns exec %s ",
+			 config->netns);
+	port->private = xp;
+	rc = netdev_open(&xp->dev, config->target, err);
+	if (!rc && capabilities_check(missing, sizeof(missing)))
+		rc = error_set(err, -EPERM, "xdp:%s: lacks %s (run it as root, or see setcap(8))",
+			       config->target, missing);
+	if (!rc)
+		rc = xdp_port_open(xp, config, request, err);
+	if (rc) {
+		pool_cache_init(&cache, port->pool);
+		xdp_port_close(xp, &cache);
+		pool_cache_drain(&cache);
+	}
+	return rc;
+}
+
+static int xdp_open(struct port *port, struct port_config *config, struct error *err)
+{
+	struct xdp_request request = {0};
+	libbpf_print_fn_t bpf_print;
+	libxdp_print_fn_t xdp_print;
+	struct error why = {0};
+	int rc = options_read(config, &request, err);
+
+	if (rc)
+		return rc;
+	/* They would explain on stderr what our errors say. */
+	bpf_print = libbpf_set_print(NULL);
+	xdp_print = libxdp_set_print(NULL);
+	rc = xdp_open_checked(port, config, &request, &why);
+	libbpf_set_print(bpf_print);
+	libxdp_set_print(xdp_print);
+	if (rc && request.mode == MODE_AUTO && request.zerocopy != XDP_ZEROCOPY_ON &&
+	    fallback_helps(rc))
+		return fall_back(port, config, &why, err);
+	if (rc)
+		error_set(err, rc, "%s", why.text);
+	return rc;
+}
+
+static void xdp_close(struct port *port, struct context *context)
+{
+	xdp_port_close(xdp_port_of(port), &context->cache);
+}
+
+const struct port_ops xdp_port_ops = {
+	.kind = "xdp",
+	.help = "xdp:IF[,mode=auto|native|generic][,zerocopy=auto|on|off][,queues=N][,ring=N]"
+		"[,checksum=auto|complete|off]  an interface by AF_XDP",
+	.open = xdp_open,
+	.receive = xdp_receive,
+	.transmit = xdp_transmit,
+	.kick = xdp_kick,
+	.tick = xdp_tick,
+	.close = xdp_close,
+};

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The inside of the xdp port: AF_XDP sockets, one per receive queue of an interface.
+ *
+ *	xdp.c          options, checks, open and close
+ *	xdp_program.c  the program that redirects packets to the sockets
+ *	xdp_socket.c   one queue's socket and rings
+ *	xdp_path.c     receive, transmit, kick
+ *	xdp_watch.c    what is looked at once a second
+ *
+ * Every queue registers the pool's whole area as a UMEM of its own. So the sockets of any interface
+ * in any namespace share the frames, and none depends on another (as with XDP_SHARED_UMEM).
+ *
+ * While the kernel has a frame, its packet carries the mark of the queue that gave it (holder).
+ * That is how close finds, exactly, what the kernel held: rings alone do not tell, since the kernel
+ * also keeps frames that are in none.
+ */
+#ifndef PORT_XDP_H
+#define PORT_XDP_H
+
+#include <stdatomic.h>
+#include <xdp/xsk.h>
+
+#include <napier/port.h>
+
+#include "port/netdev.h"
+#include "port/xdp_program.h"
+
+enum {
+	XDP_RING_MIN = 64,
+	XDP_RING_MAX = 16384,
+	XDP_RING_DEFAULT = 2048,
+};
+
+enum xdp_zerocopy { XDP_ZEROCOPY_AUTO, XDP_ZEROCOPY_ON, XDP_ZEROCOPY_OFF };
+
+struct xdp_queue {
+	struct port_queue *queue;
+	struct xsk_umem *umem;
+	struct xsk_socket *socket;
+	int fd; /* of the socket, -1: none */
+	uint32_t index;
+	uint32_t mark;	/* in packet->holder */
+	bool checksums; /* look for partial ones */
+	bool zerocopy;
+
+	/* The holder of the NAPI only. */
+	_Alignas(64) struct xsk_ring_cons rx;
+	struct xsk_ring_prod fill;
+	uint32_t filled;	   /* frames the kernel has for receiving */
+	uint32_t fill_target;	   /* how many it should have */
+	uint64_t lost_counted;	   /* of `lost`, in the NAPI's counter */
+	_Atomic bool partial_seen; /* read by the watch */
+
+	/* Under the queue's lock. */
+	_Alignas(64) struct xsk_ring_prod tx;
+	struct xsk_ring_cons completion;
+	uint32_t sending; /* frames the kernel has for transmitting */
+	uint32_t ring;
+	_Atomic bool stuck; /* the kernel left some: kick again soon. Read without the lock */
+
+	/* Written by the watch. */
+	_Alignas(64) _Atomic uint64_t lost;
+};
+
+/* What the once-a-second look remembers. Control context. */
+struct xdp_watch {
+	uint32_t rx_queues;  /* of the interface, when last looked */
+	uint64_t rx_packets; /* the interface's counter */
+	uint64_t received;   /* our own, lost ones included */
+	uint32_t silent;     /* looks in a row at which only the former grew */
+	uint64_t silent_packets;
+	bool silent_said, partial_said, program_said;
+};
+
+struct xdp_port {
+	struct port *port;
+	struct netdev dev;
+	struct xdp_program program;
+	struct xdp_watch watch;
+	int promiscuous;     /* a descriptor, -1: none */
+	char fix_prefix[80]; /* "ip netns exec NAME " where the fix has to be typed there */
+	char driver[32];
+	uint32_t opened;	 /* queues that have a socket */
+	struct xdp_queue *queue; /* port->queues of them */
+};
+
+static inline struct xdp_port *xdp_port_of(struct port *port)
+{
+	return port->private;
+}
+
+/* xdp_socket.c: control context. */
+
+/*
+ * Makes the socket of one queue and binds it; the kernel gets no frames yet. Fills err. native
+ * says how the program is attached. Nothing is left when it fails.
+ */
+int xdp_socket_open(struct xdp_port *xp, uint32_t index, uint32_t ring, enum xdp_zerocopy zerocopy,
+		    struct error *err);
+/*
+ * Waits shortly for what is being transmitted, then closes. The frames that the kernel had still
+ * carry the queue's mark.
+ */
+void xdp_socket_close(struct xdp_port *xp, uint32_t index, struct pool_cache *cache);
+
+/* xdp_path.c: packet path, see struct port_ops. */
+uint32_t xdp_receive(struct port_queue *queue, struct context *context, struct packet **v,
+		     uint32_t n);
+uint32_t xdp_transmit(struct port_queue *queue, struct context *context, struct packet **v,
+		      uint32_t n);
+void xdp_kick(struct port_queue *queue, struct context *context);
+/* The kernel gets frames to receive into, as many as it should have or the pool gives. */
+void xdp_fill(struct xdp_queue *q, struct pool_cache *cache);
+/* Takes back what the kernel has sent. Under the queue's lock. */
+void xdp_complete(struct xdp_queue *q, struct pool_cache *cache);
+/* One system call to make the kernel send. 0, or its negative errno. */
+int xdp_push(struct xdp_queue *q);
+
+/* xdp_watch.c: control context. */
+void xdp_watch_begin(struct xdp_port *xp, const struct netdev_link *link);
+void xdp_tick(struct port *port, int64_t now);
+/* Says which receive queues of the interface nobody polls, when that are any. */
+void xdp_queues_warn(struct xdp_port *xp, uint32_t rx_queues);
+/* "ethtool -L eth0 combined 2", as this driver wants it. */
+void xdp_queues_fix(const struct xdp_port *xp, uint32_t queues, char *text, size_t size);
+
+#endif

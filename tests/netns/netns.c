@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "test.h"
+
+#include "netns.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The IEEE's number for local experiments. */
+#define NUMBERED 0x88b5
+#define WINDOW 256
+
+void netns_require(void)
+{
+	pid_t child = fork();
+	int status = -1;
+
+	/* In a child, so that this process stays where it is. */
+	if (!child)
+		_exit(unshare(CLONE_NEWNET) ? 1 : 0);
+	if (child > 0 && waitpid(child, &status, 0) == child && !status && !geteuid())
+		return;
+	fprintf(stderr, "skipped: needs root (CAP_SYS_ADMIN and CAP_NET_ADMIN) to make network "
+			"namespaces\n");
+	exit(NETNS_SKIPPED);
+}
+
+static void must(int rc, const struct error *err)
+{
+	if (rc < 0)
+		fail_msg("%s (%d)", err->text, rc);
+}
+
+static int namespace_add(struct netns_links *links, const char *role)
+{
+	struct error err = {0};
+	int ns = netlab_namespace_add(links->lab, role, &err);
+
+	must(ns, &err);
+	return ns;
+}
+
+/* A socket keeps the namespace it was made in. */
+static int far_open(const struct netns_links *links, int side)
+{
+	struct sockaddr_ll address = {.sll_family = AF_PACKET, .sll_protocol = htons(NUMBERED)};
+	int here = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	int size = 64 << 20, fd;
+	struct error err = {0};
+
+	assert_true(here >= 0);
+	must(netlab_enter(links->lab, links->outer[side], &err), &err);
+	fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	assert_true(fd >= 0);
+	address.sll_ifindex = (int)if_nametoindex(NETNS_OUTER);
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)), 0);
+	assert_int_equal(setns(here, CLONE_NEWNET), 0);
+	close(here);
+	return fd;
+}
+
+void netns_links_open(struct netns_links *links, bool apart)
+{
+	static const char *const outer[] = {"left", "right"}, *const inner[] = {"in", "inb"};
+	struct error err = {0};
+
+	memset(links, 0, sizeof(*links));
+	snprintf(links->rundir, sizeof(links->rundir), "/tmp/napier-test-XXXXXX");
+	assert_non_null(mkdtemp(links->rundir));
+	must(netlab_open(links->rundir, &links->lab, &err), &err);
+	for (int i = 0; i < 2; i++) {
+		const char *name = apart || !i ? "in0" : "in1";
+
+		links->outer[i] = (unsigned)namespace_add(links, outer[i]);
+		links->inner[i] =
+			i && !apart ? links->inner[0] : (unsigned)namespace_add(links, inner[i]);
+		snprintf(links->name[i], sizeof(links->name[i]), "%s", name);
+		must(netlab_veth_add(links->lab, links->outer[i], NETNS_OUTER, links->inner[i],
+				     name, &err),
+		     &err);
+		must(netlab_link_up(links->lab, links->outer[i], NETNS_OUTER, true, &err), &err);
+		must(netlab_link_up(links->lab, links->inner[i], name, true, &err), &err);
+		links->far[i] = far_open(links, i);
+	}
+}
+
+void netns_links_close(struct netns_links *links)
+{
+	for (int i = 0; i < 2; i++)
+		close(links->far[i]);
+	netlab_close(links->lab);
+	assert_int_equal(rmdir(links->rundir), 0);
+}
+
+pid_t netns_fork(const struct netns_links *links, unsigned ns, int (*body)(void *arg), void *arg)
+{
+	struct error err = {0};
+	pid_t child;
+
+	fflush(NULL);
+	child = fork();
+	assert_true(child >= 0);
+	if (child)
+		return child;
+	if (netlab_enter(links->lab, ns, &err)) {
+		fprintf(stderr, "%s\n", err.text);
+		_exit(126);
+	}
+	_exit(body(arg));
+}
+
+int netns_wait(pid_t child, int seconds)
+{
+	const struct timespec pause = {.tv_nsec = 10000000};
+	int status;
+
+	for (int i = 0; i < seconds * 100; i++) {
+		if (waitpid(child, &status, WNOHANG) == child)
+			return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+		nanosleep(&pause, NULL);
+	}
+	kill(child, SIGKILL);
+	waitpid(child, &status, 0);
+	return -1;
+}
+
+static int run_shell(void *arg)
+{
+	execl("/bin/sh", "sh", "-c", (const char *)arg, NULL);
+	return 127;
+}
+
+int netns_run(const struct netns_links *links, unsigned ns, const char *format, ...)
+{
+	char command[512];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(command, sizeof(command), format, arguments);
+	va_end(arguments);
+	return netns_wait(netns_fork(links, ns, run_shell, command), 60);
+}
+
+/* Both group bits clear, so that nobody takes it for a broadcast. */
+static void frame_fill(uint8_t *frame, uint32_t size, int from, uint32_t number)
+{
+	static const uint8_t address[2][6] = {{2, 0, 0, 0, 0, 0x0a}, {2, 0, 0, 0, 0, 0x0b}};
+
+	memcpy(frame, address[!from], 6);
+	memcpy(frame + 6, address[from], 6);
+	frame[12] = NUMBERED >> 8;
+	frame[13] = NUMBERED & 0xff;
+	memcpy(frame + 14, &number, sizeof(number));
+	for (uint32_t i = 18; i < size; i++)
+		frame[i] = (uint8_t)(number + i);
+}
+
+static bool frame_send(int fd, const uint8_t *frame, uint32_t size)
+{
+	for (int i = 0; i < 1000; i++) {
+		if (send(fd, frame, size, 0) == (ssize_t)size)
+			return true;
+		poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, 1);
+	}
+	return false;
+}
+
+uint32_t netns_cross(const struct netns_links *links, int from, uint32_t n, uint32_t size)
+{
+	uint8_t frame[2048], expected[2048];
+	uint32_t sent = 0, got = 0;
+	int out = links->far[!from];
+
+	assert_in_range(size, 18, sizeof(frame));
+	while (got < n) {
+		struct pollfd ready = {.fd = out, .events = POLLIN};
+
+		for (; sent < n && sent - got < WINDOW; sent++) {
+			frame_fill(frame, size, from, sent);
+			assert_true(frame_send(links->far[from], frame, size));
+		}
+		if (poll(&ready, 1, 10000) != 1)
+			break;
+		while (recv(out, frame, sizeof(frame), MSG_DONTWAIT) == (ssize_t)size) {
+			frame_fill(expected, size, from, got);
+			if (memcmp(frame, expected, size))
+				return got;
+			got++;
+		}
+	}
+	return got;
+}
+
+void netns_flood(const struct netns_links *links, int from, uint32_t n, uint32_t size)
+{
+	uint8_t frame[2048];
+
+	assert_in_range(size, 18, sizeof(frame));
+	for (uint32_t i = 0; i < n; i++) {
+		frame_fill(frame, size, from, i);
+		frame_send(links->far[from], frame, size);
+	}
+}
+
+void netns_drain(const struct netns_links *links, int side)
+{
+	uint8_t frame[2048];
+	struct pollfd ready = {.fd = links->far[side], .events = POLLIN};
+
+	while (poll(&ready, 1, 100) == 1)
+		if (recv(links->far[side], frame, sizeof(frame), MSG_DONTWAIT) < 0)
+			break;
+}
+
+void netns_spec(const struct netns_links *links, int side, const char *kind, const char *options,
+		char *text)
+{
+	const char *path = links->lab->namespace[links->inner[side]].name;
+
+	snprintf(text, 256, "%s:%s,netns=%s,name=p%d%s%s", kind, links->name[side], path, side,
+		 options[0] ? "," : "", options);
+}
+
+struct cross {
+	struct handler base;
+	struct port *_Atomic port[2];
+};
+
+static void cross_input(struct handler *handler, struct context *context, struct port *in,
+			struct packet **v, uint32_t n)
+{
+	struct cross *cross = (struct cross *)handler;
+	struct port *out = cross->port[in == cross->port[0]];
+
+	if (out)
+		port_transmit(context, out, v, n);
+	else
+		packet_drop(context, v, n, DROP_HANDLER);
+}
+
+static int cross_port_add(struct handler *handler, struct port *port, struct error *err)
+{
+	struct cross *cross = (struct cross *)handler;
+
+	(void)err;
+	cross->port[cross->port[0] ? 1 : 0] = port;
+	return 0;
+}
+
+static void cross_port_remove(struct handler *handler, struct port *port)
+{
+	struct cross *cross = (struct cross *)handler;
+
+	for (int i = 0; i < 2; i++)
+		if (cross->port[i] == port)
+			cross->port[i] = NULL;
+}
+
+static void cross_destroy(struct handler *handler)
+{
+	free(handler);
+}
+
+static const struct handler_ops cross_ops = {
+	.name = "cross",
+	.input = cross_input,
+	.port_add = cross_port_add,
+	.port_remove = cross_port_remove,
+	.destroy = cross_destroy,
+};
+
+static void log_line(void *arg, enum log_level level, const char *line)
+{
+	struct netns_engine *e = arg;
+	size_t used = strlen(e->log);
+
+	(void)level;
+	snprintf(e->log + used, sizeof(e->log) - used, "%s\n", line);
+}
+
+void netns_engine_open(struct netns_engine *e, enum poller poller)
+{
+	struct error err = {0};
+	struct engine_config config = {.poller = poller, .log = log_line, .log_arg = e};
+
+	memset(e, 0, sizeof(*e));
+	must(machine_host_create(&e->machine, &err), &err);
+	config.machine = e->machine;
+	must(engine_create(&config, &e->engine, &err), &err);
+	e->cross = calloc(1, sizeof(struct cross));
+	assert_non_null(e->cross);
+	e->cross->ops = &cross_ops;
+	e->cross->engine = e->engine;
+}
+
+int netns_engine_ports(struct netns_engine *e, const struct netns_links *links, const char *kind,
+		       const char *options, struct error *err)
+{
+	for (int i = 0; i < 2; i++) {
+		struct port_config config;
+		char text[256];
+		int rc;
+
+		netns_spec(links, i, kind, options, text);
+		rc = port_config_parse(text, &config, err);
+		if (!rc)
+			rc = engine_port_add(e->engine, &config, &e->port[i], err);
+		if (rc)
+			return rc;
+	}
+	for (int i = 0; i < 2; i++) {
+		int rc = engine_handler_set(e->engine, e->port[i], e->cross, err);
+
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+void netns_engine_ports_remove(struct netns_engine *e)
+{
+	struct error err = {0};
+
+	for (int i = 0; i < 2; i++) {
+		if (!e->port[i])
+			continue;
+		must(engine_port_remove(e->engine, e->port[i], &err), &err);
+		e->port[i] = NULL;
+	}
+	must(engine_check(e->engine, &err), &err);
+}
+
+void netns_engine_close(struct netns_engine *e)
+{
+	netns_engine_ports_remove(e);
+	engine_destroy(e->engine);
+	cross_destroy(e->cross);
+	machine_destroy(e->machine);
+}
+
+uint64_t netns_received(const struct port *port)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < port->queues; i++)
+		sum += counter_read(&napi_counters(port->queue[i].napi)->received);
+	return sum;
+}
+
+uint64_t netns_transmitted(const struct port *port)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < port->queues; i++)
+		sum += counter_read(&port->queue[i].transmit->packets);
+	return sum;
+}
+
+bool netns_wait_received(const struct port *port, uint64_t wanted)
+{
+	const struct timespec pause = {.tv_nsec = 10000000};
+
+	for (int i = 0; i < 1000; i++) {
+		if (netns_received(port) >= wanted)
+			return true;
+		nanosleep(&pause, NULL);
+	}
+	return false;
+}
+
+void netns_assert_conserved(const struct port *port)
+{
+	for (uint32_t i = 0; i < port->queues; i++) {
+		const struct napi_counters *c = napi_counters(port->queue[i].napi);
+		uint64_t out = counter_read(&c->transmitted) + counter_read(&c->delivered);
+
+		for (int k = 0; k < DROP_MAX; k++)
+			out += counter_read(&c->dropped[k]);
+		assert_int_equal(counter_read(&c->received) + counter_read(&c->cloned), out);
+	}
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Two links whose inner ends an engine opens and whose outer ends the test holds, each outer end in
+ * a namespace of its own: what goes in at one comes out at the other, or did not get across.
+ *
+ * On top of lab/netlab.h, which takes care that nothing is left however the test ends. Calls that
+ * cannot go wrong but by a broken test assert.
+ */
+#ifndef NETNS_H
+#define NETNS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <lab/netlab.h>
+#include <napier/napier.h>
+
+#define NETNS_SKIPPED 77
+#define NETNS_OUTER "out"
+
+struct netns_links {
+	struct netlab *lab;
+	char rundir[64];
+	unsigned outer[2], inner[2]; /* namespaces; inner[0] == inner[1] unless apart */
+	char name[2][16];	     /* of the inner ends */
+	int far[2];		     /* packet sockets on the outer ends, for numbered frames */
+};
+
+/* Ends the program with 77, and says what is missing, where namespaces cannot be made. */
+void netns_require(void);
+
+/*
+ * Both links are up. apart: the inner ends are in two namespaces, where they have the same name and
+ * the same ifindex.
+ */
+void netns_links_open(struct netns_links *links, bool apart);
+void netns_links_close(struct netns_links *links);
+
+/* Runs a shell command in a namespace (an index of the lab's); returns its exit status. */
+__attribute__((format(printf, 3, 4))) int netns_run(const struct netns_links *links, unsigned ns,
+						    const char *format, ...);
+/* The same for a function in a child process; its return value is the exit status. */
+pid_t netns_fork(const struct netns_links *links, unsigned ns, int (*body)(void *arg), void *arg);
+/* -1: it was killed or did not end within the seconds, and has been killed then. */
+int netns_wait(pid_t child, int seconds);
+
+/*
+ * Sends n numbered frames of `size` bytes in at one outer end, and takes them out at the other, a
+ * window of at most 256 under way. Returns how many came out, in order and whole, before 10 seconds
+ * had passed without any.
+ */
+uint32_t netns_cross(const struct netns_links *links, int from, uint32_t n, uint32_t size);
+/* Sends only; as fast as it goes. */
+void netns_flood(const struct netns_links *links, int from, uint32_t n, uint32_t size);
+/* Takes out and forgets what has come out at this end. */
+void netns_drain(const struct netns_links *links, int side);
+
+/* "xdp:in0,netns=…" with more options behind; text has room for 256 bytes. */
+void netns_spec(const struct netns_links *links, int side, const char *kind, const char *options,
+		char *text);
+
+/*
+ * An engine that sends each port's packets out at the other one. log, when not NULL, gets all
+ * warnings, one a line, up to its size.
+ */
+struct netns_engine {
+	struct machine *machine;
+	struct engine *engine;
+	struct port *port[2];
+	struct handler *cross;
+	char log[8192];
+};
+
+void netns_engine_open(struct netns_engine *e, enum poller poller);
+/* Opens both ports as kind with these options. 0, or the first error. */
+int netns_engine_ports(struct netns_engine *e, const struct netns_links *links, const char *kind,
+		       const char *options, struct error *err);
+/* Removes the ports and checks that every frame is back. */
+void netns_engine_ports_remove(struct netns_engine *e);
+void netns_engine_close(struct netns_engine *e);
+
+/* Sums over the queues of a port. */
+uint64_t netns_received(const struct port *port);
+uint64_t netns_transmitted(const struct port *port);
+/* Waits, at most 10 seconds, until a counter has its value; false: it has not. */
+bool netns_wait_received(const struct port *port, uint64_t wanted);
+/* I3: what came in is what went out and what was dropped, for each queue, nothing under way. */
+void netns_assert_conserved(const struct port *port);
+
+#endif
