@@ -3,7 +3,10 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
+
+#include <napier/machine.h>
 
 #include <core/counters.h>
 
@@ -63,6 +66,7 @@ int counters_create(const char *path, uint32_t cpus, uint32_t queues, struct cou
 	size_t queue_offset = cpu_offset + cpus * sizeof(struct cpu_record);
 	size_t size = queue_offset + queues * sizeof(struct queue_record);
 	struct counters_file *file;
+	struct timespec started;
 
 	if (err)
 		err->code = 0;
@@ -75,6 +79,9 @@ int counters_create(const char *path, uint32_t cpus, uint32_t queues, struct cou
 	file->version = COUNTERS_VERSION;
 	file->size = (uint32_t)size;
 	file->pid = getpid();
+	/* The calendar's time, for people; no machine's. */
+	clock_gettime(CLOCK_REALTIME, &started);
+	file->started = started.tv_sec * NSEC_PER_SEC + started.tv_nsec;
 	file->cpus = cpus;
 	file->queues = queues;
 	file->cpu_offset = (uint32_t)cpu_offset;

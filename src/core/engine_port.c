@@ -359,6 +359,21 @@ static int settings_check(struct engine *engine, const struct queue_settings *s,
 	if (s->weight_set && (!s->weight || s->weight > NAPI_WEIGHT_MAX))
 		return error_set(err, -ERANGE, "weight %u: must be 1 to %u", s->weight,
 				 NAPI_WEIGHT_MAX);
+	if (s->cpus_set && !cpuset_empty(&s->placement.cpus)) {
+		struct cpuset may;
+		unsigned cpu = 0;
+
+		machine_cpus(engine->machine, &may);
+		while ((cpu = cpuset_next(&s->placement.cpus, cpu)) < CPU_MAX &&
+		       cpuset_has(&may, cpu))
+			cpu++;
+		cpuset_format(&may, there, sizeof(there));
+		if (cpu < CPU_MAX)
+			return error_set(err, -EINVAL,
+					 "cpus: CPU %u cannot be used: this process may run on "
+					 "CPUs %s",
+					 cpu, there);
+	}
 	cpuset_format(&engine->config.cpus, there, sizeof(there));
 	if (s->cpu_set && !engine_softnet(engine, s->cpu))
 		return error_set(err, -EINVAL, "cpu %u: not an engine CPU; those are %s", s->cpu,
@@ -376,8 +391,9 @@ static int queue_apply(struct engine *engine, struct napi *napi, const struct qu
 
 	rc = poller_thread_place(napi, s);
 	if (rc)
-		return error_set(err, rc, "%s/%u: its thread cannot be placed so: %s",
-				 napi->queue->port->name, napi->queue->index, strerror(-rc));
+		return error_set(err, rc, "%s/%u: its thread cannot be placed so: %s%s",
+				 napi->queue->port->name, napi->queue->index, strerror(-rc),
+				 rc == -EPERM ? " (it takes CAP_SYS_NICE)" : "");
 	rc = napi_switch(napi, poller, softnet, SWITCH_TIMEOUT, &one, err);
 	if (rc)
 		return rc;
