@@ -11,8 +11,8 @@
 
 #include <libmnl/libmnl.h>
 
-#include "control/monitor.h"
-#include "port/netdev.h"
+#include <control/monitor.h>
+#include <port/netdev.h>
 
 #define MESSAGES_MAX 16 /* datagrams a step */
 #define MESSAGE_SIZE 32768
@@ -218,6 +218,9 @@ static void link_message(struct monitor *monitor, struct monitor_netns *netns,
 	for (struct watch *w = netns->watches; w; w = next) {
 		next = w->next;
 		if (w->ifindex != info->ifi_index)
+			continue;
+		w->known |= header->nlmsg_flags & NLM_F_MULTI;
+		if (!w->known)
 			continue;
 		w->seen = true;
 		monitor->report(monitor->arg, w, event);

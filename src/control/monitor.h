@@ -18,7 +18,8 @@ struct monitor_netns;
 
 struct watch {
 	int ifindex;
-	bool seen; /* in the dump that is being read */
+	bool known; /* has been in a dump: news before that are older than the watch */
+	bool seen;  /* in the dump that is being read */
 	struct monitor_netns *netns;
 	struct watch *next;
 };

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "control/request.h"
+#include <control/request.h>
 
 /* A member that has to be a text. */
 static int text_take(const char *member, json_t *value, char *out, size_t size, struct error *err)

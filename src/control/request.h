@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "control/setup.h"
+#include <control/setup.h>
 
 enum request_kind {
 	REQUEST_PING,

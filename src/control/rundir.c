@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "control/rundir.h"
+#include <control/rundir.h>
 
 static const char *const files[] = {"control", "counters", "absent"};
 

@@ -8,7 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "control/server.h"
+#include <control/server.h>
 
 struct client {
 	struct irq irq; /* fd < 0: a free place */

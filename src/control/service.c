@@ -7,7 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "control/service.h"
+#include <control/service.h>
 
 /* Interrupt runners have to get in between ordinary work, and no more than that. */
 #define INTERRUPT_PRIORITY 50
@@ -65,29 +65,13 @@ static struct step service_step(void *arg)
 	return next <= now ? STEP(STEP_YIELD) : STEP_UNTIL(next);
 }
 
-/*
- * Interrupts are taken above ordinary priority. Where the process may not do that, and nobody said
- * what to do, it goes on without.
- */
-static int engine_start(struct service *service, struct error *err)
+/* Where the process may not do that, the engine says so and goes on without. */
+static void interrupts_place(struct setup *setup)
 {
-	struct engine_config *config = &service->setup->engine;
-	bool realtime = service->setup->realtime && !service->setup->interrupt_set;
-	int rc;
-
-	if (realtime) {
-		config->interrupt.class = RUNNER_FIFO;
-		config->interrupt.level = INTERRUPT_PRIORITY;
-	}
-	rc = engine_create(config, &service->engine, err);
-	if (rc != -EPERM || !realtime)
-		return rc;
-	service_log(service, LOG_WARNING,
-		    "interrupts run at ordinary priority, as CAP_SYS_NICE is missing: other work "
-		    "on their CPUs delays packets (--no-realtime: no warning)");
-	config->interrupt.class = RUNNER_FAIR;
-	config->interrupt.level = 0;
-	return engine_create(config, &service->engine, err);
+	if (!setup->realtime || setup->interrupt_set)
+		return;
+	setup->engine.interrupt.class = RUNNER_FIFO;
+	setup->engine.interrupt.level = INTERRUPT_PRIORITY;
 }
 
 static int handler_make(struct service *service, struct error *err)
@@ -152,7 +136,8 @@ static int service_start(struct service *service, struct error *err)
 	rundir_file(&service->rundir, "counters", counters);
 	config->machine = service->machine;
 	config->counters_path = counters;
-	rc = engine_start(service, err);
+	interrupts_place(service->setup);
+	rc = engine_create(config, &service->engine, err);
 	config->counters_path = NULL;
 	if (!rc)
 		rc = handler_make(service, err);
@@ -205,7 +190,7 @@ static void polling_stop(struct service *service)
 
 		for (uint32_t q = 0; port && q < port->queues; q++) {
 			if (napi_disable(port->queue[q].napi, STOP_TIMEOUT))
-				service_log(service, LOG_WARNING,
+				service_log(service, LEVEL_WARNING,
 					    "%s/%u: its poll did not end within 5 s", port->name,
 					    q);
 		}

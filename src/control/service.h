@@ -11,11 +11,11 @@
 
 #include <jansson.h>
 
-#include "control/monitor.h"
-#include "control/request.h"
-#include "control/rundir.h"
-#include "control/server.h"
-#include "control/setup.h"
+#include <control/monitor.h>
+#include <control/request.h>
+#include <control/rundir.h>
+#include <control/server.h>
+#include <control/setup.h>
 
 #define SERVICE_RETRY NSEC_PER_SEC	   /* between two tries to open a port that is away */
 #define SERVICE_ENDED (20 * NSEC_PER_MSEC) /* between two looks whether all input has ended */
@@ -24,6 +24,7 @@ struct service_port {
 	struct setup_port *setup;
 	struct port *port;	  /* NULL: absent */
 	struct watch watch;	  /* of its interface */
+	enum port_state told;	  /* the last state that was logged */
 	char why[ERROR_TEXT_MAX]; /* it is absent */
 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "control/service.h"
+#include <control/service.h>
 
 /* The i-th record that is in use and matches; queue < 0: any. */
 static const struct queue_record *record_next(struct service *service, const char *port, int queue,

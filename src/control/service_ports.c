@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "control/service.h"
+#include <control/service.h>
 
 static const char *port_name(const struct service_port *sp)
 {
@@ -41,7 +41,7 @@ static void absent_write(struct service *service)
 	snprintf(next, sizeof(next), "%s.new", path);
 	file = fopen(next, "we");
 	if (!file) {
-		service_log(service, LOG_WARNING, "%s: %s", next, strerror(errno));
+		service_log(service, LEVEL_WARNING, "%s: %s", next, strerror(errno));
 		return;
 	}
 	for (uint32_t i = 0; i < service->ports_n; i++) {
@@ -102,6 +102,7 @@ static int port_open(struct service *service, struct service_port *sp, struct er
 		rc = engine_handler_set(service->engine, sp->port, service->handler, err);
 	if (!rc)
 		rc = vlans_set(service, sp, err);
+	sp->told = (enum port_state)atomic_load(&sp->port->state);
 	if (!rc)
 		return 0;
 	monitor_unwatch(service->monitor, &sp->watch);
@@ -164,7 +165,7 @@ int service_port_add(struct service *service, struct setup_port *port, struct se
 	}
 	service->ports[service->ports_n++] = sp;
 	if (rc) {
-		service_log(service, LOG_INFO, "port %s: waiting for it (wait=yes): %s",
+		service_log(service, LEVEL_INFO, "port %s: waiting for it (wait=yes): %s",
 			    port_name(sp), err->text);
 		absent_make(service, sp, err->text);
 	}
@@ -209,13 +210,13 @@ static void port_gone(struct service *service, struct service_port *sp)
 	struct error err;
 
 	port_state_set(sp->port, PORT_GONE);
-	service_log(service, LOG_WARNING,
+	service_log(service, LEVEL_WARNING,
 		    "port %s: its device %s is gone: it is opened again when it returns",
 		    port_name(sp), sp->setup->config.target);
 	monitor_unwatch(service->monitor, &sp->watch);
 	if (engine_port_remove(service->engine, sp->port, &err)) {
 		/* A poll does not end. It is tried again with the ports that are absent. */
-		service_log(service, LOG_WARNING, "%s", err.text);
+		service_log(service, LEVEL_WARNING, "%s", err.text);
 		service->retry = machine_now(service->machine) + SERVICE_RETRY;
 		return;
 	}
@@ -234,10 +235,13 @@ void service_link(void *arg, struct watch *watch, enum link_event event)
 		port_gone(service, sp);
 		return;
 	}
-	if ((enum port_state)atomic_load(&sp->port->state) == now)
+	/* The port may have noticed by itself, but tells nobody. */
+	if ((enum port_state)atomic_load(&sp->port->state) != now)
+		port_state_set(sp->port, now);
+	if (sp->told == now)
 		return;
-	port_state_set(sp->port, now);
-	service_log(service, now == PORT_UP ? LOG_INFO : LOG_WARNING, "port %s: %s is %s",
+	sp->told = now;
+	service_log(service, now == PORT_UP ? LEVEL_INFO : LEVEL_WARNING, "port %s: %s is %s",
 		    port_name(sp), sp->setup->config.target, now == PORT_UP ? "up" : "down");
 }
 
@@ -252,7 +256,7 @@ static void port_retry(struct service *service, struct service_port *sp)
 		absent_make(service, sp, "its device is gone");
 	}
 	if (!port_open(service, sp, &err)) {
-		service_log(service, LOG_INFO, "port %s: %s is back, opened again", port_name(sp),
+		service_log(service, LEVEL_INFO, "port %s: %s is back, opened again", port_name(sp),
 			    sp->setup->config.target);
 		absent_write(service);
 		return;
@@ -260,7 +264,7 @@ static void port_retry(struct service *service, struct service_port *sp)
 	if (!strcmp(sp->why, err.text))
 		return;
 	if (err.code != -ENODEV && err.code != -ENOENT)
-		service_log(service, LOG_WARNING, "port %s: cannot be opened again: %s",
+		service_log(service, LEVEL_WARNING, "port %s: cannot be opened again: %s",
 			    port_name(sp), err.text);
 	absent_make(service, sp, err.text);
 }
@@ -313,9 +317,10 @@ void service_ports_free(struct service *service)
 	while (service->ports_n) {
 		struct service_port *sp = service->ports[0];
 
-		/* The engine closes those that it still has when it is destroyed. */
-		if (sp->port)
+		if (sp->port) {
 			monitor_unwatch(service->monitor, &sp->watch);
+			engine_port_remove(service->engine, sp->port, NULL);
+		}
 		port_forget(service, sp);
 	}
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/setup.h"
+#include <control/setup.h>
 
 void setup_init(struct setup *setup)
 {

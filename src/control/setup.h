@@ -10,7 +10,7 @@
 #include <napier/bridge.h>
 #include <napier/napier.h>
 
-#include "control/wish.h"
+#include <control/wish.h>
 
 #define SETUP_NAME_MAX 32
 #define SETUP_PORTS_MAX 64

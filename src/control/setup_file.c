@@ -14,7 +14,7 @@
 
 #include <libconfig.h>
 
-#include "control/setup.h"
+#include <control/setup.h>
 
 struct reader {
 	struct setup *setup;

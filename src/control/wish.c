@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/wish.h"
+#include <control/wish.h>
 
 int number_parse(const char *key, const char *text, long long min, long long max, long long *out,
 		 struct error *err)

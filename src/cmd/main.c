@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <napier/napier.h>
+
+#include <control/setup.h>
+
+#include <cmd/cmd.h>
+#include <cmd/table.h>
+
+static const struct command *const commands[] = {
+	&command_run, &command_show, &command_set, &command_port, &command_stop,
+};
+
+#define COMMANDS (sizeof(commands) / sizeof(*commands))
+
+static void vcomplain(const char *format, va_list arguments)
+{
+	bool coloured = colour_wanted(stderr);
+
+	fprintf(stderr, "napier: %s", coloured ? "\033[31m" : "");
+	vfprintf(stderr, format, arguments);
+	fprintf(stderr, "%s\n", coloured ? "\033[0m" : "");
+}
+
+int complain(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vcomplain(format, arguments);
+	va_end(arguments);
+	return FAILED;
+}
+
+int misused(const struct command *command, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vcomplain(format, arguments);
+	va_end(arguments);
+	fprintf(stderr, "Try: napier %s --help\n", command ? command->name : "");
+	return MISUSED;
+}
+
+int which_option(const struct command *command, struct which *which, int option, char **argv)
+{
+	switch (option) {
+	case 'n':
+		which->name = optarg;
+		return -1;
+	case 'R':
+		which->run_dir = optarg;
+		return -1;
+	case 'h':
+		fputs(command->usage, stdout);
+		return DONE;
+	case ':':
+		return misused(command, "%s: %s needs a value", command->name, argv[optind - 1]);
+	default:
+		return misused(command, "%s: unknown option %s", command->name, argv[optind - 1]);
+	}
+}
+
+int which_dir(const struct command *command, const struct which *which, struct rundir *dir)
+{
+	struct setup setup; /* only to judge the name */
+	struct error err;
+
+	setup_init(&setup);
+	if (which->name && setup_name(&setup, which->name, &err))
+		return misused(command, "%s", err.text);
+	if (rundir_find(dir, which->run_dir, setup.name, &err))
+		return complain("%s", err.text);
+	return 0;
+}
+
+static void usage(FILE *out)
+{
+	fputs("Usage: napier COMMAND [ARGUMENT…]\n"
+	      "Polls packets where you say, and moves the polling while traffic flows.\n\n",
+	      out);
+	for (size_t i = 0; i < COMMANDS; i++)
+		fprintf(out, "  %-8s %s\n", commands[i]->name, commands[i]->summary);
+	fputs("\nnapier COMMAND --help tells more; so does man napier.\n"
+	      "napier --version prints the version.\n",
+	      out);
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "";
+
+	if (!strcmp(name, "--help") || !strcmp(name, "-h")) {
+		usage(stdout);
+		return DONE;
+	}
+	if (!strcmp(name, "--version") || !strcmp(name, "-V")) {
+		printf("napier %s\n", napier_version());
+		return DONE;
+	}
+	for (size_t i = 0; i < COMMANDS; i++) {
+		if (!strcmp(name, commands[i]->name))
+			return commands[i]->run(argc - 1, argv + 1);
+	}
+	if (*name)
+		complain("unknown command \"%s\"", name);
+	usage(stderr);
+	return MISUSED;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <control/client.h>
+
+#include <cmd/cmd.h>
+
+#define STOP_SECONDS 60
+#define LOOK_MS 10
+
+/* The lock is the last thing an engine gives back. */
+static int end_wait(const struct rundir *dir, int fd)
+{
+	struct timespec pause = {.tv_nsec = LOOK_MS * 1000000};
+	pid_t pid = 0;
+	char byte;
+
+	(void)!read(fd, &byte, 1); /* the engine closes the connection when it has ended */
+	for (int i = 0; i < STOP_SECONDS * 1000 / LOOK_MS; i++) {
+		pid_t now = rundir_owner(dir);
+
+		/* Another engine may have come up in its place. */
+		if (!now || (pid > 0 && now > 0 && now != pid))
+			return DONE;
+		pid = now;
+		nanosleep(&pause, NULL);
+	}
+	return complain("the engine (pid %d) has not ended within %d s: kill it", (int)pid,
+			STOP_SECONDS);
+}
+
+static int stop_run(int argc, char **argv)
+{
+	static const struct option options[] = {WHICH_LONG, {0}};
+	struct which which = {0};
+	struct rundir dir;
+	struct error err;
+	json_t *answer;
+	int option, fd, rc;
+
+	while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		rc = which_option(&command_stop, &which, option, argv);
+		if (rc >= 0)
+			return rc;
+	}
+	if (optind < argc)
+		return misused(&command_stop, "stop: too many arguments: --name says which engine");
+	rc = which_dir(&command_stop, &which, &dir);
+	if (rc)
+		return rc;
+	fd = client_connect(&dir, &err);
+	if (fd < 0)
+		return complain("%s", err.text);
+	if (client_ask(fd, json_pack("{s:s}", "request", "stop"), &answer, &err))
+		return complain("%s (kill -TERM %d)", err.text, (int)rundir_owner(&dir));
+	json_decref(answer);
+	rc = end_wait(&dir, fd);
+	close(fd);
+	return rc;
+}
+
+const struct command command_stop = {
+	.name = "stop",
+	.summary = "stop an engine, and wait until it has ended",
+	.usage = "Usage: napier stop [OPTION…]\n"
+		 "Stops an engine and returns when it has ended. What it has received is sent "
+		 "first.\n\n" WHICH_USAGE,
+	.run = stop_run,
+};

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <napier/counters.h>
+
+#include <cmd/table.h>
+#include <cmd/view.h>
+
+const char *view_text(const json_t *object, const char *member)
+{
+	const char *text = json_string_value(json_object_get(object, member));
+
+	return text ? text : "";
+}
+
+long long view_number(const json_t *object, const char *member)
+{
+	return json_integer_value(json_object_get(object, member));
+}
+
+const char *view_class(const json_t *object, char text[32])
+{
+	const char *class = view_text(object, "class");
+	const json_t *priority = json_object_get(object, "priority");
+
+	if (priority)
+		snprintf(text, 32, "%.8s priority %lld", class, json_integer_value(priority));
+	else
+		snprintf(text, 32, "%.8s nice %lld", class, view_number(object, "nice"));
+	return text;
+}
+
+void view_engine_print(const json_t *view, FILE *out)
+{
+	const json_t *engine = json_object_get(view, "engine");
+	long long up = view_number(engine, "uptime");
+
+	fprintf(out, "engine %s: pid %lld, up %lld:%02lld:%02lld, napier %s, default poller %s\n",
+		view_text(engine, "name"), view_number(engine, "pid"), up / 3600, up / 60 % 60,
+		up % 60, view_text(engine, "version"), view_text(engine, "default_poller"));
+}
+
+static void runner_cell(struct table *table, const json_t *thread)
+{
+	char class[32];
+
+	if (json_is_object(thread))
+		table_cell(table, COLOUR_NONE, "%lld %s", view_number(thread, "tid"),
+			   view_class(thread, class));
+	else
+		table_cell(table, COLOUR_NONE, "-");
+}
+
+void view_cpus_print(const json_t *view, FILE *out)
+{
+	static const char *const titles[] = {"CPU",	   "INTERRUPTS", "ROUNDS",
+					     "SQZ-BUDGET", "SQZ-TIME",	 "RESTARTS",
+					     "PUNTED",	   "<IRQ",	 "<KSOFTIRQD"};
+	static const char *const numbers[] = {
+		"cpu",		 "interrupts", "rounds", "squeezed_budget",
+		"squeezed_time", "restarts",   "punted"};
+	struct table *table = table_create(9, titles);
+	const json_t *cpus = json_object_get(view, "cpus");
+
+	for (size_t i = 0; table && i < json_array_size(cpus); i++) {
+		const json_t *cpu = json_array_get(cpus, i);
+
+		for (size_t k = 0; k < sizeof(numbers) / sizeof(*numbers); k++)
+			table_cell(table, COLOUR_NONE, "%lld", view_number(cpu, numbers[k]));
+		runner_cell(table, json_object_get(cpu, "irq"));
+		runner_cell(table, json_object_get(cpu, "ksoftirqd"));
+	}
+	table_print(table, out);
+}
+
+/* What was asked, and in colour what is there instead. */
+static void poller_cell(struct table *table, const json_t *napi)
+{
+	const char *asked = view_text(napi, "poller_asked");
+	const char *there = view_text(napi, "poller");
+	bool disabled = json_is_true(json_object_get(napi, "disabled"));
+
+	if (strcmp(asked, there))
+		table_cell(table, COLOUR_BAD, "%s (asked %s)", there, asked);
+	else if (disabled)
+		table_cell(table, COLOUR_WARN, "%s, disabled", there);
+	else
+		table_cell(table, COLOUR_NONE, "%s", there);
+}
+
+static void differing_cell(struct table *table, const char *there, const char *asked)
+{
+	if (strcmp(there, asked))
+		table_cell(table, COLOUR_WARN, "%s (asked %s)", there, asked);
+	else
+		table_cell(table, COLOUR_NONE, "%s", there);
+}
+
+static void thread_cells(struct table *table, const json_t *napi)
+{
+	const json_t *thread = json_object_get(napi, "thread");
+	const json_t *asked = json_object_get(napi, "thread_asked");
+	char there[32], wanted[32];
+
+	if (!json_is_object(thread)) {
+		for (int i = 0; i < 5; i++)
+			table_cell(table, COLOUR_NONE, "-");
+		return;
+	}
+	table_cell(table, COLOUR_NONE, "%s", view_text(thread, "name"));
+	table_cell(table, COLOUR_NONE, "%lld", view_number(thread, "tid"));
+	table_cell(table, COLOUR_NONE, "%lld", view_number(thread, "cpu"));
+	differing_cell(table, view_class(thread, there), view_class(asked, wanted));
+	differing_cell(table, view_text(thread, "cpus"), view_text(asked, "cpus"));
+}
+
+static void napi_row(struct table *table, const json_t *napi)
+{
+	long long polls = view_number(napi, "polls");
+	long long received = view_number(napi, "received");
+	char duration[DURATION_MAX];
+
+	table_cell(table, COLOUR_NONE, "%s/%lld", view_text(napi, "port"),
+		   view_number(napi, "queue"));
+	poller_cell(table, napi);
+	table_cell(table, COLOUR_NONE, "%lld", view_number(napi, "weight"));
+	table_cell(table, COLOUR_NONE, "%lld", view_number(napi, "cpu"));
+	thread_cells(table, napi);
+	table_cell(table, COLOUR_NONE, "%lld", polls);
+	table_cell(table, COLOUR_NONE, "%.1f", polls ? (double)received / (double)polls : 0.0);
+	table_cell(table, view_number(napi, "stuck") ? COLOUR_BAD : COLOUR_NONE, "%lld",
+		   view_number(napi, "stuck"));
+	table_cell(table, COLOUR_NONE, "%lld", view_number(napi, "switches"));
+	table_cell(table, COLOUR_NONE, "%s",
+		   view_number(napi, "switches")
+			   ? duration_text(view_number(napi, "switch_ns"), duration)
+			   : "-");
+}
+
+void view_napis_print(const json_t *view, FILE *out)
+{
+	static const char *const titles[] = {"<NAPI",	  "<POLLER", "WEIGHT",	 "CPU",	  "<THREAD",
+					     "TID",	  "ON",	     "<CLASS",	 "<CPUS", "POLLS",
+					     "PKTS/POLL", "STUCK",   "SWITCHES", "LAST"};
+	const json_t *napis = json_object_get(view, "napis");
+	struct table *table = table_create(14, titles);
+
+	for (size_t i = 0; table && i < json_array_size(napis); i++)
+		napi_row(table, json_array_get(napis, i));
+	table_print(table, out);
+}
+
+long long view_dropped(const json_t *port)
+{
+	json_t *dropped = json_object_get(port, "dropped");
+	long long sum = 0;
+	const char *reason;
+	json_t *n;
+
+	json_object_foreach(dropped, reason, n) sum += json_integer_value(n);
+	return sum;
+}
+
+static void port_row(struct table *table, const json_t *port)
+{
+	const char *state = view_text(port, "state");
+	bool fine = !strcmp(state, "up") || !strcmp(state, "ended");
+	long long dropped = view_dropped(port);
+	char size[SIZE_MAX_TEXT];
+
+	table_cell(table, COLOUR_NONE, "%s", view_text(port, "name"));
+	table_cell(table, fine ? COLOUR_NONE : COLOUR_BAD, "%s", state);
+	table_cell(table, COLOUR_NONE, "%s", view_text(port, "spec"));
+	table_cell(table, COLOUR_NONE, "%s", view_text(port, "mode"));
+	table_cell(table, COLOUR_NONE, "%lld", view_number(port, "queues"));
+	table_cell(table, COLOUR_NONE, "%lld", view_number(port, "rx_packets"));
+	table_cell(table, COLOUR_NONE, "%s",
+		   size_text((uint64_t)view_number(port, "rx_bytes"), size));
+	table_cell(table, COLOUR_NONE, "%lld", view_number(port, "tx_packets"));
+	table_cell(table, COLOUR_NONE, "%s",
+		   size_text((uint64_t)view_number(port, "tx_bytes"), size));
+	table_cell(table, dropped ? COLOUR_WARN : COLOUR_NONE, "%lld", dropped);
+	table_cell(table, view_number(port, "rx_lost") ? COLOUR_WARN : COLOUR_NONE, "%lld",
+		   view_number(port, "rx_lost"));
+}
+
+static const char *reason_text(const char *name)
+{
+	for (int i = 0; i < DROP_MAX; i++) {
+		if (!strcmp(drop_name((enum drop_reason)i), name))
+			return drop_text((enum drop_reason)i);
+	}
+	return "";
+}
+
+static void reasons_print(const json_t *ports, FILE *out)
+{
+	for (size_t i = 0; i < json_array_size(ports); i++) {
+		const json_t *port = json_array_get(ports, i);
+		const char *reason;
+		json_t *n;
+
+		if (*view_text(port, "why"))
+			fprintf(out, "%s: %s\n", view_text(port, "name"), view_text(port, "why"));
+		json_object_foreach(json_object_get(port, "dropped"), reason, n)
+			fprintf(out, "%s: %lld dropped, %s: %s\n", view_text(port, "name"),
+				json_integer_value(n), reason, reason_text(reason));
+	}
+}
+
+void view_ports_print(const json_t *view, FILE *out)
+{
+	static const char *const titles[] = {"<PORT",	 "<STATE",  "<DEVICE",	"<MODE",
+					     "QUEUES",	 "RX",	    "RX-BYTES", "TX",
+					     "TX-BYTES", "DROPPED", "LOST"};
+	const json_t *ports = json_object_get(view, "ports");
+	struct table *table = table_create(11, titles);
+
+	for (size_t i = 0; table && i < json_array_size(ports); i++)
+		port_row(table, json_array_get(ports, i));
+	table_print(table, out);
+	reasons_print(ports, out);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The other end of the control socket, and the counters of an engine in another process. */
+#ifndef CONTROL_CLIENT_H
+#define CONTROL_CLIENT_H
+
+#include <jansson.h>
+
+#include <napier/counters.h>
+
+#include <control/rundir.h>
+
+/* Longer than any request may take: a switch is bounded by 1 s a queue, a removal by 5 s. */
+#define CLIENT_TIMEOUT_MS 30000
+
+/*
+ * Connects to the engine of this run directory. -ENOENT: none runs. -EACCES. Returns a descriptor.
+ */
+int client_connect(const struct rundir *dir, struct error *err);
+
+/*
+ * Sends the request (and lets go of it) and waits for the answer. 0: *answer is the caller's and
+ * its "ok" is true. What the engine refused is a negative errno with the engine's text. -ETIMEDOUT,
+ * -ECONNRESET: it did not answer.
+ */
+int client_ask(int fd, json_t *request, json_t **answer, struct error *err);
+
+/*
+ * Maps the counters of a running engine, to be read only. -ENOENT: none runs. -EPROTO: made by
+ * another version, or not what it should be.
+ */
+int counters_map(const struct rundir *dir, const struct counters_file **out, struct error *err);
+void counters_unmap(const struct counters_file *file);
+
+/* i < file->queues, file->cpus. */
+static inline const struct queue_record *counters_queue_at(const struct counters_file *file,
+							   uint32_t i)
+{
+	return (const struct queue_record *)((const char *)file + file->queue_offset +
+					     (size_t)i * file->queue_size);
+}
+
+static inline const struct cpu_record *counters_cpu_at(const struct counters_file *file, uint32_t i)
+{
+	return (const struct cpu_record *)((const char *)file + file->cpu_offset +
+					   (size_t)i * file->cpu_size);
+}
+
+#endif
