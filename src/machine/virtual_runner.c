@@ -146,8 +146,6 @@ int virtual_runner_place(struct runner *runner, const struct placement *placemen
 		virtual_cpu_account(v, r->cpu);
 	if (queued)
 		virtual_queue_remove(v, r);
-	if (placement->class != r->placement.class)
-		r->vruntime = r->cpu->vruntime_min;
 	placement_set(r, placement);
 	virtual_queue_renew(v, r);
 	if (queued) {

@@ -306,6 +306,71 @@ static void tick_frees_the_preempted(void **state)
 	stop_all(w, 2, m);
 }
 
+/* A fair runner does not starve below a FIFO hog if another CPU has only a fair one. */
+static void tick_counts_fifo(void **state)
+{
+	struct machine *m = machine_of(2);
+	struct worker w[3] = {
+		{.says = STEP(STEP_AGAIN)},
+		{.says = STEP(STEP_AGAIN)},
+		{.says = STEP(STEP_AGAIN)},
+	};
+	struct virtual_stats stats;
+
+	(void)state;
+	worker_start(&w[0], m, "fifo", on(0, fifo(1)));
+	worker_start(&w[1], m, "other", on(1, fair(0)));
+	worker_start(&w[2], m, "fair", on(0, fair(0)));
+	machine_virtual_run(m, 10 * MSEC);
+	assert_int_equal(w[2].steps, 0);
+	runner_place(w[2].runner, &(struct placement){0});
+	machine_virtual_run(m, 210 * MSEC);
+	assert_in_range(worker_observe(&w[2]).cpu_time, 95 * MSEC, 105 * MSEC);
+	machine_virtual_stats(m, &stats);
+	assert_int_equal(stats.migrations, 1);
+	stop_all(w, 3, m);
+}
+
+/* What an idle CPU is just about to run is not taken from it. */
+static void idle_does_not_rob(void **state)
+{
+	struct machine *m = machine_of(2);
+	struct worker w[2] = {{.says = STEP(STEP_WAIT)}, {.says = STEP(STEP_WAIT)}};
+
+	(void)state;
+	worker_start(&w[0], m, "w", on(1, fair(0)));
+	machine_virtual_run(m, 10 * USEC);
+	runner_place(w[0].runner, &(struct placement){0});
+	/* CPU 0 runs out of work at 11.5 us, just after that wakes. */
+	machine_virtual_call_at(m, 11500, worker_wake, &w[0]);
+	worker_start(&w[1], m, "other", on(0, fair(0)));
+	machine_virtual_run(m, 20 * USEC);
+	assert_int_equal(w[0].steps, 2);
+	assert_int_equal(worker_observe(&w[0]).cpu, 1);
+	stop_all(w, 2, m);
+}
+
+/* One that becomes fair while it runs has saved up nothing from its time as FIFO. */
+static void class_change_is_fair(void **state)
+{
+	struct machine *m = machine_of(1);
+	struct worker w[2] = {{.says = STEP(STEP_AGAIN)}, {.says = STEP(STEP_WAIT)}};
+	int64_t before;
+
+	(void)state;
+	worker_start(&w[0], m, "hog", fair(0));
+	worker_start(&w[1], m, "fifo", fifo(1));
+	machine_virtual_run(m, 1000 * MSEC);
+	w[1].says = STEP(STEP_AGAIN);
+	runner_wake(w[1].runner);
+	machine_virtual_run(m, 1001 * MSEC);
+	before = worker_observe(&w[0]).cpu_time;
+	runner_place(w[1].runner, &(struct placement){0});
+	machine_virtual_run(m, 1041 * MSEC);
+	assert_in_range(worker_observe(&w[0]).cpu_time - before, 16 * MSEC, 24 * MSEC);
+	stop_all(w, 2, m);
+}
+
 /* A CPU that has nothing left to do takes a runner from another one at once. */
 static void idle_pulls(void **state)
 {
@@ -359,6 +424,61 @@ static void fifo_spreads(void **state)
 	assert_int_equal(worker_observe(&w[2]).cpu, 1);
 	assert_in_range(worker_observe(&w[2]).cpu_time, 199 * USEC, 201 * USEC);
 	stop_all(w, 4, m);
+}
+
+/* A FIFO runner that is driven off its CPU goes on at once where only a fair one runs. */
+static void fifo_is_pushed(void **state)
+{
+	struct machine *m = machine_of(2);
+	struct worker w[3] = {
+		{.says = STEP(STEP_AGAIN)},
+		{.says = STEP(STEP_AGAIN)},
+		{.says = STEP(STEP_AGAIN)},
+	};
+
+	(void)state;
+	worker_start(&w[0], m, "fair", on(1, fair(0)));
+	worker_start(&w[1], m, "mid", fifo(10));
+	machine_virtual_run(m, 100 * USEC);
+	assert_int_equal(worker_observe(&w[1]).cpu, 0);
+	worker_start(&w[2], m, "top", on(0, fifo(30)));
+	machine_virtual_run(m, 200 * USEC);
+	assert_int_equal(worker_observe(&w[1]).cpu, 1);
+	assert_int_equal(worker_observe(&w[1]).cpu_time, 200 * USEC);
+	stop_all(w, 3, m);
+}
+
+/*
+ * At one instant: b wakes on CPU 0, which idles; CPU 1 runs out of work, and leaves b to CPU 0; x
+ * wakes on CPU 0, above b. Nobody looks for b any more, but the tick.
+ */
+static void tick_pushes_fifo(void **state)
+{
+	struct machine *m = machine_of(2);
+	struct worker w[3] = {
+		{.says = STEP(STEP_WAIT), .charge = 8500},
+		{.says = STEP(STEP_WAIT)},
+		{.says = STEP(STEP_WAIT)},
+	};
+	int64_t then = 1 * MSEC + 10 * USEC;
+
+	(void)state;
+	worker_start(&w[0], m, "c", on(1, fifo(60)));
+	worker_start(&w[1], m, "b", on(0, fifo(40)));
+	worker_start(&w[2], m, "x", on(0, fifo(50)));
+	machine_virtual_run(m, 1 * MSEC);
+	runner_place(w[1].runner, &(struct placement){.class = RUNNER_FIFO, .level = 40});
+	w[2].says = STEP(STEP_AGAIN);
+	machine_virtual_call_at(m, then, worker_wake, &w[1]);
+	runner_wake(w[0].runner); /* until `then` */
+	machine_virtual_run(m, then - 1);
+	machine_virtual_call_at(m, then, worker_wake, &w[2]);
+	machine_virtual_run(m, then + 10 * USEC);
+	assert_int_equal(w[1].steps, 1);
+	machine_virtual_run(m, then + 4 * MSEC + 10 * USEC);
+	assert_int_equal(w[1].steps, 2);
+	assert_int_equal(worker_observe(&w[1]).cpu, 1);
+	stop_all(w, 3, m);
 }
 
 static void place_moves_a_running_one(void **state)
@@ -438,8 +558,13 @@ int main(void)
 		cmocka_unit_test(affinity_holds),
 		cmocka_unit_test(tick_balances),
 		cmocka_unit_test(tick_frees_the_preempted),
+		cmocka_unit_test(tick_counts_fifo),
 		cmocka_unit_test(idle_pulls),
+		cmocka_unit_test(idle_does_not_rob),
+		cmocka_unit_test(class_change_is_fair),
 		cmocka_unit_test(fifo_spreads),
+		cmocka_unit_test(fifo_is_pushed),
+		cmocka_unit_test(tick_pushes_fifo),
 		cmocka_unit_test(place_moves_a_running_one),
 		cmocka_unit_test(observes),
 	};
