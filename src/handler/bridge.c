@@ -204,7 +204,7 @@ static void sort(struct passage *passage, struct sorted *s, const struct way *wa
 static void classify(struct passage *passage, struct sorted *s, struct packet **v, uint32_t n)
 {
 	uint64_t mask = passage->bridge->header_mask;
-	struct header last = {0}, h;
+	struct header last = {0}, h = {0};
 	struct way way = {0};
 	bool same_way = false; /* `last` can be compared with */
 	uint64_t run = 0;
