@@ -105,16 +105,14 @@ static bool client_read(struct client *client, int64_t now)
 		return true;
 	n = recv(client->irq.fd, client->in + client->in_n, SERVER_LINE_MAX + 1 - client->in_n,
 		 MSG_DONTWAIT);
-	if (n < 0 && errno == EAGAIN) {
+	if (n < 0 && errno != EAGAIN)
+		return false;
+	if (n <= 0) {
 		client->readable = false;
+		client->ended = n == 0;
 		return true;
 	}
-	if (n < 0)
-		return false;
-	if (n == 0)
-		client->ended = true;
-	else
-		client->active = now;
+	client->active = now;
 	client->in_n += (size_t)n;
 	return true;
 }
@@ -162,10 +160,8 @@ static int64_t client_work(struct client *client, int64_t now, bool *answered)
 	*answered = client_answer(client);
 	if (*answered || client->refused || client->readable)
 		return now;
-	if (client->ended) {
+	if (client->ended)
 		client_close(client);
-		return TIME_NEVER;
-	}
 	return TIME_NEVER;
 }
 
