@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Packet ports on veth: exact frames, tags, super-packets, and what goes wrong. */
+#include "test.h"
+
+#include "rig.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <linux/if_packet.h>
+#include <linux/virtio_net.h>
+#include <netinet/udp.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define FRAMES 20000
+
+static void check_nothing_dropped(const struct port *port)
+{
+	for (int reason = 0; reason < DROP_MAX; reason++)
+		assert_int_equal(RIG_DROPPED(port, reason), 0);
+	assert_int_equal(RIG_SUM(port, lost), 0);
+}
+
+static void frames_pass(enum poller poller)
+{
+	struct rig *rig;
+	struct port *a, *b;
+	int at_a, at_b;
+
+	rig = rig_begin(poller);
+	a = rig_port(rig, rig->inner, "packet:in0");
+	b = rig_port(rig, rig->inner, "packet:in1");
+	assert_string_equal(a->mode, "vnet header, qdisc bypass");
+	assert_int_equal(a->mtu, 1500);
+	at_a = rig_raw(rig, rig->left, NETNS_OUTER);
+	at_b = rig_raw(rig, rig->right, NETNS_OUTER);
+	rig_pass(at_a, at_b, true, 0, FRAMES, 0);
+	rig_pass(at_b, at_a, false, 0, FRAMES, 0);
+	assert_int_equal(RIG_SUM(a, received), FRAMES);
+	assert_int_equal(RIG_SUM(a, transmitted), FRAMES);
+	assert_int_equal(RIG_SUM(b, received), FRAMES);
+	assert_int_equal(RIG_SUM(b, transmitted), FRAMES);
+	check_nothing_dropped(a);
+	check_nothing_dropped(b);
+	close(at_a);
+	close(at_b);
+	rig_end(rig);
+}
+
+static void frames_pass_softirq(void **state)
+{
+	(void)state;
+	frames_pass(POLLER_SOFTIRQ);
+}
+
+static void frames_pass_thread(void **state)
+{
+	(void)state;
+	frames_pass(POLLER_THREAD);
+}
+
+static void tags_pass(void **state)
+{
+	struct rig *rig;
+	int at_a, at_b;
+
+	(void)state;
+	rig = rig_begin(POLLER_THREAD);
+	rig_port(rig, rig->inner, "packet:in0");
+	rig_port(rig, rig->inner, "packet:in1,qdisc_bypass=off");
+	at_a = rig_raw(rig, rig->left, NETNS_OUTER);
+	at_b = rig_raw(rig, rig->right, NETNS_OUTER);
+	for (unsigned tags = 1; tags <= 2; tags++) {
+		rig_pass(at_a, at_b, true, 0, 2000, tags);
+		rig_pass(at_b, at_a, false, 0, 2000, tags);
+	}
+	close(at_a);
+	close(at_b);
+	rig_end(rig);
+}
+
+/* Super-packets go through whole: fewer packets than segments. */
+static void check_super(const struct port *port, uint64_t bytes)
+{
+	uint64_t packets = RIG_SUM(port, received);
+
+	printf("  %lu bytes in %lu packets\n", bytes, packets);
+	assert_true(RIG_SUM(port, received_bytes) > bytes);
+	assert_true(packets < bytes / 1448 / 2);
+}
+
+static void tcp_keeps_super_packets(void **state)
+{
+	const uint64_t bytes = 64 << 20;
+	struct rig *rig;
+	struct port *a;
+
+	(void)state;
+	rig = rig_begin(POLLER_SOFTIRQ);
+	a = rig_port(rig, rig->inner, "packet:in0");
+	rig_port(rig, rig->inner, "packet:in1");
+	rig_tcp(rig, "10.9.8.2", bytes);
+	check_super(a, bytes);
+	rig_end(rig);
+}
+
+/* 60 KiB of TCP in VLAN 7, with what the headers of a local sender's super-packet say. */
+#define SUPER_SIZE (14 + 4 + 20 + 20 + 61440)
+
+static void super_packet(uint8_t *bytes, struct virtio_net_hdr *header)
+{
+	static const uint8_t headers[] = {
+		0x02, 0,    0,	  0,	0,    0x02, 0x02, 0, 0,	   0,	 0,    0x01,
+		0x81, 0x00, 0xa0, 0x07, /* VLAN 7 */
+		0x08, 0x00, 0x45, 0x00, 0xf0, 0x28, 0,	  0, 0x40, 0x00, 0x40, 0x06,
+		0,    0,							  /* IPv4 */
+		10,   9,    8,	  1,	10,   9,    8,	  2,			  /* addresses */
+		0x12, 0x34, 0x43, 0x21, 0,    0,    0,	  1, 0,	   0,	 0,    1, /* TCP */
+		0x50, 0x10, 0x20, 0x00, 0,    0,    0,	  0,
+	};
+
+	memcpy(bytes, headers, sizeof(headers));
+	for (uint32_t i = sizeof(headers); i < SUPER_SIZE; i++)
+		bytes[i] = (uint8_t)(i * 3 + i / 256);
+	*header = (struct virtio_net_hdr){
+		.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+		.gso_type = VIRTIO_NET_HDR_GSO_TCPV4,
+		.hdr_len = sizeof(headers),
+		.gso_size = 1448,
+		.csum_start = 38,
+		.csum_offset = 16,
+	};
+}
+
+/*
+ * The kernel takes the tag out of super-packets as well, and counts csum_start without it: at both
+ * ends of the way the header says 34, with the tag beside the packet.
+ */
+static void super_packets_keep_tags(void **state)
+{
+	uint8_t *bytes = malloc(SUPER_SIZE), *got = malloc(SUPER_SIZE);
+	struct virtio_net_hdr header;
+	struct iovec iov[2] = {{&header, sizeof(header)}, {bytes, SUPER_SIZE}};
+	struct tpacket_auxdata auxdata;
+	struct rig *rig;
+	int at_a, at_b, on = 1;
+
+	(void)state;
+	rig = rig_begin(POLLER_SOFTIRQ);
+	rig_port(rig, rig->inner, "packet:in0");
+	rig_port(rig, rig->inner, "packet:in1");
+	at_a = rig_raw(rig, rig->left, NETNS_OUTER);
+	at_b = rig_raw(rig, rig->right, NETNS_OUTER);
+	assert_int_equal(setsockopt(at_a, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)), 0);
+	assert_int_equal(setsockopt(at_b, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)), 0);
+	super_packet(bytes, &header);
+	assert_int_equal(writev(at_a, iov, 2), sizeof(header) + SUPER_SIZE);
+
+	memset(&header, 0, sizeof(header));
+	iov[1].iov_base = got;
+	assert_int_equal(rig_receive(at_b, iov, 2, &auxdata), sizeof(header) + SUPER_SIZE - 4);
+	assert_int_equal(header.flags, VIRTIO_NET_HDR_F_NEEDS_CSUM);
+	assert_int_equal(header.gso_type, VIRTIO_NET_HDR_GSO_TCPV4);
+	assert_int_equal(header.gso_size, 1448);
+	assert_int_equal(header.csum_start, 34);
+	assert_int_equal(header.csum_offset, 16);
+	assert_int_equal(auxdata.tp_vlan_tci, 0xa007);
+	assert_int_equal(auxdata.tp_vlan_tpid, 0x8100);
+	assert_memory_equal(got, bytes, 12);
+	assert_memory_equal(got + 12, bytes + 16, SUPER_SIZE - 16);
+	close(at_a);
+	close(at_b);
+	rig_end(rig);
+	free(bytes);
+	free(got);
+}
+
+/* A device that cannot segment: past the queueing discipline the kernel refuses, and we see it. */
+static void bypass_ends_where_it_must(void **state)
+{
+	struct error err = {0};
+	struct rig *rig;
+
+	(void)state;
+	rig = rig_begin(POLLER_THREAD);
+	assert_int_equal(
+		netlab_offload_set(rig->links.lab, rig->inner, "in1", NETLAB_TSO, false, &err), 0);
+	rig_port(rig, rig->inner, "packet:in0");
+	rig_port(rig, rig->inner, "packet:in1");
+	rig_tcp(rig, "10.9.8.2", 16 << 20);
+	assert_true(rig_logged(rig, "qdisc_bypass is now off"));
+	rig_end(rig);
+}
+
+static void queues_share(void **state)
+{
+	struct rig *rig;
+	struct port *a;
+	int at_a, at_b, host;
+	unsigned used = 0;
+
+	(void)state;
+	rig = rig_begin(POLLER_SOFTIRQ);
+	a = rig_port(rig, rig->inner, "packet:in0,queues=4");
+	assert_int_equal(a->queues, 4);
+	rig_port(rig, rig->inner, "packet:in1,queues=2");
+	at_a = rig_raw(rig, rig->left, NETNS_OUTER);
+	at_b = rig_raw(rig, rig->right, NETNS_OUTER);
+	host = rig_raw(rig, rig->inner, "in0");
+	/* One flow stays in order, and what the host itself sends on ma is not received from it. */
+	rig_pass(at_a, at_b, true, 0, 2000, 0);
+	rig_pass(host, at_a, false, 5000, 100, 0);
+	assert_int_equal(RIG_SUM(a, received), 2000);
+	/* Many flows spread. */
+	for (int i = 0; i < 16; i++)
+		rig_tcp(rig, "10.9.8.2", 100000);
+	for (uint32_t i = 0; i < a->queues; i++)
+		used += counter_read(&napi_counters(a->queue[i].napi)->received) > 2;
+	assert_true(used > 1);
+	close(at_a);
+	close(at_b);
+	close(host);
+	rig_end(rig);
+}
+
+/* By the port or, which knows the state too, by the bridge. */
+static bool ten_are_dropped(void *arg)
+{
+	struct port *a = arg;
+
+	return RIG_DROPPED(a, DROP_TX_DOWN) + RIG_DROPPED(a, DROP_BRIDGE_NO_PORT) == 10;
+}
+
+static void interface_down_up_away(void **state)
+{
+	struct error err = {0};
+	struct rig_frame frame;
+	struct rig *rig;
+	struct port *a, *b;
+	int at_a, at_b;
+
+	(void)state;
+	rig = rig_begin(POLLER_SOFTIRQ);
+	a = rig_port(rig, rig->inner, "packet:in0");
+	b = rig_port(rig, rig->inner, "packet:in1");
+	at_a = rig_raw(rig, rig->left, NETNS_OUTER);
+	at_b = rig_raw(rig, rig->right, NETNS_OUTER);
+	rig_pass(at_a, at_b, true, 0, 100, 0);
+
+	netlab_link_up(rig->links.lab, rig->inner, "in1", false, &err);
+	rig_wait_state(b, PORT_DOWN);
+	rig_frame(&frame, true, 0, 0);
+	for (int i = 0; i < 10; i++)
+		rig_frame_send(at_a, &frame);
+	assert_true(rig_eventually(ten_are_dropped, a));
+	assert_false(rig_frame_waits(at_b));
+
+	netlab_link_up(rig->links.lab, rig->inner, "in1", true, &err);
+	rig_wait_state(b, PORT_UP);
+	rig_pass(at_a, at_b, true, 100, 100, 0);
+	rig_pass(at_b, at_a, false, 100, 100, 0);
+
+	close(at_b);
+	assert_int_equal(netlab_link_delete(rig->links.lab, rig->inner, "in1", &err), 0);
+	rig_wait_state(b, PORT_GONE);
+	rig_frame(&frame, true, 0, 0);
+	rig_frame_send(at_a, &frame);
+	close(at_a);
+	rig_end(rig);
+}
+
+/* The interface goes away while super-packets are on their way, and comes again under its name. */
+static void reopens_by_name(void **state)
+{
+	struct error err = {0};
+	struct rig *rig;
+	struct port *b;
+	int at_a, at_b;
+
+	(void)state;
+	rig = rig_begin(POLLER_THREAD);
+	rig_port(rig, rig->inner, "packet:in0");
+	b = rig_port(rig, rig->inner, "packet:in1");
+	netlab_link_delete(rig->links.lab, rig->inner, "in1", &err);
+	rig_wait_state(b, PORT_GONE);
+	assert_int_equal(engine_port_remove(rig->engine.engine, b, &err), 0);
+	assert_int_equal(
+		netlab_veth_add(rig->links.lab, rig->right, NETNS_OUTER, rig->inner, "in1", &err),
+		0);
+	netlab_link_up(rig->links.lab, rig->right, NETNS_OUTER, true, &err);
+	b = rig_port(rig, rig->inner, "packet:in1");
+	assert_true(rig_logged(rig, "the interface is down: ip link set in1 up"));
+	assert_int_equal(b->state, PORT_DOWN);
+	netlab_link_up(rig->links.lab, rig->inner, "in1", true, &err);
+	rig_wait_state(b, PORT_UP);
+	at_a = rig_raw(rig, rig->left, NETNS_OUTER);
+	at_b = rig_raw(rig, rig->right, NETNS_OUTER);
+	rig_pass(at_a, at_b, true, 0, 100, 0);
+	close(at_a);
+	close(at_b);
+	rig_end(rig);
+}
+
+static bool some_are_received(void *arg)
+{
+	return RIG_SUM((struct port *)arg, received) > 0;
+}
+
+static bool all_are_counted(void *arg)
+{
+	struct port *port = arg;
+
+	return RIG_SUM(port, received) + RIG_SUM(port, lost) == 1001;
+}
+
+/*
+ * What the kernel had no room for is counted, and with what came is all that was sent. The count
+ * comes with the first packet after.
+ */
+static void lost_is_counted(void **state)
+{
+	struct rig_frame frame;
+	struct rig *rig;
+	struct port *a;
+	int at_a;
+
+	(void)state;
+	rig = rig_begin(POLLER_SOFTIRQ);
+	a = rig_port(rig, rig->inner, "packet:in0,ring=16");
+	at_a = rig_raw(rig, rig->left, NETNS_OUTER);
+	assert_int_equal(napi_disable(a->queue[0].napi, NSEC_PER_SEC), 0);
+	rig_frame(&frame, true, 40, 0);
+	for (int i = 0; i < 1000; i++)
+		rig_frame_send(at_a, &frame);
+	assert_int_equal(napi_enable(a->queue[0].napi), 0);
+	assert_true(rig_eventually(some_are_received, a));
+	rig_frame_send(at_a, &frame);
+	assert_true(rig_eventually(all_are_counted, a));
+	printf("  received %lu, lost %lu\n", RIG_SUM(a, received), RIG_SUM(a, lost));
+	assert_true(RIG_SUM(a, lost) > 900);
+	close(at_a);
+	rig_end(rig);
+}
+
+static bool four_are_sent(void *arg)
+{
+	struct port *port = arg;
+
+	return counter_read(&port->queue[0].transmit->packets) == 4;
+}
+
+/* A super-packet for a port that takes none comes out in segments. */
+static void segments_for_mem(void **state)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(9)};
+	int size = 1000, fd;
+	uint8_t payload[4000] = {0};
+	struct rig *rig;
+	struct port *a, *mem;
+
+	(void)state;
+	rig = rig_begin(POLLER_SOFTIRQ);
+	a = rig_port(rig, rig->inner, "packet:in0");
+	mem = rig_port(rig, rig->inner, "mem:sink");
+	assert_int_equal(
+		netns_run(&rig->links, rig->left,
+			  "ip neigh add 10.9.8.3 lladdr 02:00:00:00:00:03 dev " NETNS_OUTER),
+		0);
+	inet_pton(AF_INET, "10.9.8.3", &to.sin_addr);
+	fd = rig_socket(rig, rig->left, SOCK_DGRAM);
+	assert_int_equal(setsockopt(fd, SOL_UDP, UDP_SEGMENT, &size, sizeof(size)), 0);
+	assert_int_equal(
+		sendto(fd, payload, sizeof(payload), 0, (struct sockaddr *)&to, sizeof(to)),
+		sizeof(payload));
+	assert_true(rig_eventually(four_are_sent, mem));
+	assert_int_equal(counter_read(&mem->queue[0].transmit->bytes), 4 * 1042);
+	assert_int_equal(RIG_SUM(a, received), 1);
+	assert_int_equal(RIG_SUM(a, cloned), 3);
+	close(fd);
+	rig_end(rig);
+}
+
+static void errors_say_the_fix(void **state)
+{
+	struct error err = {0};
+	struct rig *rig;
+
+	(void)state;
+	rig = rig_begin(POLLER_SOFTIRQ);
+	rig_port(rig, rig->inner, "packet:in0");
+	assert_int_equal(rig_port_refused(rig, rig->inner, "packet:nothere", &err), -ENODEV);
+	assert_non_null(strstr(err.text, "nothere"));
+	assert_int_equal(rig_port_refused(rig, rig->inner, "packet:averyverylongname0", &err),
+			 -EINVAL);
+	assert_int_equal(rig_port_refused(rig, rig->inner, "packet:in1,queues=65", &err), -EINVAL);
+	assert_int_equal(rig_port_refused(rig, rig->inner, "packet:in1,ring=70000", &err), -EINVAL);
+	assert_int_equal(rig_port_refused(rig, rig->inner, "packet:in1,color=red", &err), -EINVAL);
+	assert_non_null(strstr(err.text, "qdisc_bypass"));
+	assert_int_equal(rig_port_refused(rig, rig->inner, "packet:in1,qdisc_bypass=1", &err),
+			 -EINVAL);
+	/* Open already, here or in another engine. */
+	assert_int_equal(rig_port_refused(rig, rig->inner, "packet:in0,name=again", &err),
+			 -EADDRINUSE);
+	assert_non_null(strstr(err.text, "packet:in0"));
+	assert_int_equal(netns_run(&rig->links, rig->inner, "ip tuntap add tun0 mode tun"), 0);
+	assert_int_equal(rig_port_refused(rig, rig->inner, "packet:tun0", &err), -EINVAL);
+	assert_non_null(strstr(err.text, "not an Ethernet"));
+	rig_end(rig);
+}
+
+/* This program again, with an argument: there is no way back from what it does to itself. */
+static void run_again(const char *argument)
+{
+	pid_t child = fork();
+	int status;
+
+	assert_true(child >= 0);
+	if (!child) {
+		execl("/proc/self/exe", "netns-packet", argument, NULL);
+		_exit(127);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+static void become_nobody(void)
+{
+	assert_int_equal(setresgid(65534, 65534, 65534), 0);
+	assert_int_equal(setresuid(65534, 65534, 65534), 0);
+	/* The change of user took away the right to write one's own files in /proc. */
+	assert_int_equal(prctl(PR_SET_DUMPABLE, 1), 0);
+}
+
+static void without_privileges(void **state)
+{
+	struct engine_config config = {.frames = 1024};
+	struct port_config port_config;
+	struct error err = {0};
+	struct engine *engine;
+	struct port *port;
+
+	(void)state;
+	become_nobody();
+	assert_int_equal(machine_host_create(&config.machine, &err), 0);
+	assert_int_equal(engine_create(&config, &engine, &err), 0);
+	assert_int_equal(port_config_parse("packet:lo", &port_config, &err), 0);
+	assert_int_equal(engine_port_add(engine, &port_config, &port, &err), -EPERM);
+	assert_non_null(strstr(err.text, "CAP_NET_RAW"));
+	printf("  %s\n", err.text);
+	engine_destroy(engine);
+	machine_destroy(config.machine);
+}
+
+static void file_write(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+}
+
+/* Nobody, in a user namespace: links of its own and no more rights than there. */
+static void in_user_namespace(void **state)
+{
+	struct rig *rig;
+	int at_a, at_b;
+
+	(void)state;
+	become_nobody();
+	assert_int_equal(unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS), 0);
+	file_write("/proc/self/setgroups", "deny");
+	file_write("/proc/self/uid_map", "0 65534 1");
+	file_write("/proc/self/gid_map", "0 65534 1");
+	assert_int_equal(mount("none", "/run", "tmpfs", 0, NULL), 0);
+	rig = rig_begin(POLLER_SOFTIRQ);
+	rig_port(rig, rig->inner, "packet:in0,ring=65536");
+	rig_port(rig, rig->inner, "packet:in1");
+	assert_true(rig_logged(rig, "net.core.rmem_max"));
+	printf("  %s", rig->engine.log);
+	at_a = rig_raw(rig, rig->left, NETNS_OUTER);
+	at_b = rig_raw(rig, rig->right, NETNS_OUTER);
+	rig_pass(at_a, at_b, true, 0, 2000, 0);
+	rig_pass(at_b, at_a, false, 0, 2000, 0);
+	rig_tcp(rig, "10.9.8.2", 16 << 20);
+	close(at_a);
+	close(at_b);
+	rig_end(rig);
+}
+
+static void privileges_are_named(void **state)
+{
+	(void)state;
+	run_again("without-privileges");
+}
+
+static void works_in_a_user_namespace(void **state)
+{
+	(void)state;
+	run_again("in-user-namespace");
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest nobody[] = {cmocka_unit_test(without_privileges)};
+	const struct CMUnitTest user[] = {cmocka_unit_test(in_user_namespace)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(frames_pass_softirq),
+		cmocka_unit_test(frames_pass_thread),
+		cmocka_unit_test(tags_pass),
+		cmocka_unit_test(tcp_keeps_super_packets),
+		cmocka_unit_test(super_packets_keep_tags),
+		cmocka_unit_test(bypass_ends_where_it_must),
+		cmocka_unit_test(queues_share),
+		cmocka_unit_test(interface_down_up_away),
+		cmocka_unit_test(reopens_by_name),
+		cmocka_unit_test(lost_is_counted),
+		cmocka_unit_test(segments_for_mem),
+		cmocka_unit_test(errors_say_the_fix),
+		cmocka_unit_test(privileges_are_named),
+		cmocka_unit_test(works_in_a_user_namespace),
+	};
+
+	if (argc > 1)
+		return strcmp(argv[1], "in-user-namespace")
+			       ? cmocka_run_group_tests(nobody, NULL, NULL)
+			       : cmocka_run_group_tests(user, NULL, NULL);
+	netns_require();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
