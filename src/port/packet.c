@@ -72,8 +72,8 @@ static void buffer_set(struct port *port, int fd, uint32_t ring)
 	getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &got, &size);
 	if (got < 2 * wanted)
 		port_warn(port,
-			  "receive buffer holds %d packets instead of %u: run with CAP_NET_ADMIN, "
-			  "or: sysctl -w net.core.rmem_max=%d",
+			  "receive buffer holds %d packets instead of %u (as root: sysctl -w "
+			  "net.core.rmem_max=%d)",
 			  got / RING_BYTES, ring, wanted);
 }
 
