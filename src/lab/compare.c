@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <control/client.h>
+
+#include "lab/clock.h"
+#include "lab/compare.h"
+
+#define BRIDGED "10.77.0.2"
+#define CABLED "10.77.1.2"
+#define TIMEOUT (3 * NSEC_PER_SEC)
+
+enum { PORT = 7000 };
+
+struct compare {
+	const struct compare_plan *plan;
+	struct compare_result *result;
+	struct netlab *lab;
+	unsigned client, server; /* namespaces */
+	struct forwarder_site site;
+	struct rr_server *rr_server;
+	struct rr_result *rr; /* of the run of the moment */
+	unsigned done, total;
+};
+
+static void series_add(struct compare_series *s, double value)
+{
+	if (s->n < COMPARE_ROUNDS_MAX)
+		s->value[s->n++] = value;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+double compare_median(const struct compare_series *s)
+{
+	struct compare_series sorted = *s;
+
+	if (!s->n)
+		return 0;
+	qsort(sorted.value, s->n, sizeof(double), ascending);
+	return (sorted.value[(s->n - 1) / 2] + sorted.value[s->n / 2]) / 2;
+}
+
+double compare_min(const struct compare_series *s)
+{
+	double least = s->n ? s->value[0] : 0;
+
+	for (unsigned i = 1; i < s->n; i++)
+		least = s->value[i] < least ? s->value[i] : least;
+	return least;
+}
+
+double compare_max(const struct compare_series *s)
+{
+	double most = s->n ? s->value[0] : 0;
+
+	for (unsigned i = 1; i < s->n; i++)
+		most = s->value[i] > most ? s->value[i] : most;
+	return most;
+}
+
+static void progress(struct compare *c, const char *what)
+{
+	if (c->plan->progress)
+		c->plan->progress(c->plan->arg, what, c->done, c->total);
+	c->done++;
+}
+
+/* An end of the site or of the cable: up, with its address. */
+static int end_set(struct compare *c, unsigned ns, const char *interface, const char *address,
+		   struct error *err)
+{
+	int ret = netlab_address_add(c->lab, ns, interface, address, 24, err);
+
+	/*
+	 * With segmentation offload, a veth hands what a TCP sender gives it past the other end's
+	 * NAPI, threaded or not. Requests this short have nothing to segment, so nobody loses.
+	 */
+	if (!ret)
+		ret = netlab_offload_set(c->lab, ns, interface, NETLAB_TSO, false, err);
+	return ret ? ret : netlab_link_up(c->lab, ns, interface, true, err);
+}
+
+static int site_make(struct compare *c, struct error *err)
+{
+	struct netlab *lab = c->lab;
+	int client = netlab_namespace_add(lab, "client", err);
+	int at = client < 0 ? client : netlab_namespace_add(lab, "switch", err);
+	int server = at < 0 ? at : netlab_namespace_add(lab, "server", err);
+	int ret = server < 0 ? server : 0;
+
+	if (ret)
+		return ret;
+	c->client = (unsigned)client;
+	c->server = (unsigned)server;
+	c->site = (struct forwarder_site){
+		.lab = lab,
+		.ns = (unsigned)at,
+		.napier = c->plan->napier,
+		.port = c->plan->port,
+		.rundir = c->plan->rundir,
+	};
+	netlab_name(lab, "a", c->site.interface[0]);
+	netlab_name(lab, "b", c->site.interface[1]);
+	ret = netlab_veth_add(lab, c->client, "eth0", c->site.ns, c->site.interface[0], err);
+	if (!ret)
+		ret = netlab_veth_add(lab, c->server, "eth0", c->site.ns, c->site.interface[1],
+				      err);
+	if (!ret)
+		ret = netlab_veth_add(lab, c->client, "cable0", c->server, "cable0", err);
+	for (int i = 0; i < 2 && !ret; i++)
+		ret = netlab_link_up(lab, c->site.ns, c->site.interface[i], true, err);
+	if (!ret)
+		ret = end_set(c, c->client, "eth0", "10.77.0.1", err);
+	if (!ret)
+		ret = end_set(c, c->server, "eth0", BRIDGED, err);
+	if (!ret)
+		ret = end_set(c, c->client, "cable0", "10.77.1.1", err);
+	return ret ? ret : end_set(c, c->server, "cable0", CABLED, err);
+}
+
+static struct rr_config rr_config_of(const struct compare *c, unsigned ns, const char *address,
+				     unsigned flows)
+{
+	struct rr_config config = {
+		.netns = c->lab->namespace[ns].fd,
+		.port = PORT,
+		.threads = 1,
+		.flows = flows,
+		.request_size = c->plan->request_size,
+		.response_size = c->plan->response_size,
+		.timeout = TIMEOUT,
+	};
+
+	snprintf(config.address, sizeof(config.address), "%s", address);
+	return config;
+}
+
+/* Connects and warms up. */
+static int client_start(struct compare *c, enum forwarder_kind kind, unsigned load,
+			struct rr_client **client, struct error *err)
+{
+	const char *address = kind == FORWARDER_NONE ? CABLED : BRIDGED;
+	struct rr_config config = rr_config_of(c, c->client, address, c->plan->flows[load]);
+	int ret = rr_client_start(&config, client, err);
+
+	if (!ret)
+		clock_sleep(c->plan->warm);
+	return ret;
+}
+
+static uint64_t server_retransmits(const struct compare *c)
+{
+	struct rr_server_result served;
+
+	rr_server_read(c->rr_server, &served);
+	return served.retransmits;
+}
+
+static int cell_run(struct compare *c, const struct forwarder *f, unsigned load, struct error *err)
+{
+	struct compare_cell *cell = &c->result->cell[f->kind][load];
+	pid_t ours[] = {getpid(), forwarder_pid(f)};
+	uint64_t retransmits = server_retransmits(c);
+	struct cputime_span span;
+	struct rr_client *client;
+	struct cputime begin;
+	int64_t own;
+	double count;
+	int ret = client_start(c, f->kind, load, &client, err);
+
+	if (ret)
+		return ret;
+	ret = cputime_begin(&begin, ours, 2);
+	own = forwarder_cpu(f);
+	rr_client_measure(client);
+	clock_sleep(c->plan->measure);
+	if (!ret)
+		ret = cputime_end(&begin, ours, 2, &span);
+	own = forwarder_cpu(f) - own;
+	rr_client_stop(client, c->rr);
+	if (ret)
+		return error_set(err, ret, "reading /proc/stat: %s", strerror(-ret));
+	count = (double)c->rr->transactions;
+	if (c->rr->transactions) {
+		series_add(&cell->rate, count * 1e9 / (double)c->rr->duration);
+		series_add(&cell->cpu, (double)span.cost / 1e3 / count);
+		series_add(&cell->own, (double)own / 1e3 / count);
+	}
+	histogram_merge(&cell->latency, &c->rr->latency);
+	cell->lost += c->rr->lost;
+	cell->retransmits += c->rr->retransmits + server_retransmits(c) - retransmits;
+	if ((double)span.others / (double)span.duration > cell->others)
+		cell->others = (double)span.others / (double)span.duration;
+	return 0;
+}
+
+/* All loads through one forwarder. What cannot be done here is skipped, and the reason kept. */
+static int row_run(struct compare *c, enum forwarder_kind kind, struct error *err)
+{
+	struct forwarder f;
+	char what[128];
+	int ret;
+
+	if (c->result->skipped[kind][0]) {
+		c->done += COMPARE_LOADS;
+		return 0;
+	}
+	ret = forwarder_start(&c->site, kind, &f, err);
+	if (ret == -EOPNOTSUPP) {
+		snprintf(c->result->skipped[kind], sizeof(c->result->skipped[kind]), "%s",
+			 err->text);
+		c->done += COMPARE_LOADS;
+		return 0;
+	}
+	if (ret)
+		return ret;
+	for (unsigned load = 0; load < COMPARE_LOADS && !ret; load++) {
+		unsigned flows = c->plan->flows[load];
+
+		snprintf(what, sizeof(what), "%s, %u flow%s", forwarder_name(kind), flows,
+			 flows == 1 ? "" : "s");
+		progress(c, what);
+		ret = cell_run(c, &f, load, err);
+	}
+	if (ret)
+		forwarder_stop(&f, NULL);
+	else
+		ret = forwarder_stop(&f, err);
+	return ret;
+}
+
+/* One switch of one port. *took: ns, as the engine observed it. */
+static int switch_once(int control, const char *port, enum poller poller, int64_t *took,
+		       struct error *err)
+{
+	json_t *request = json_pack("{s:s, s:s, s:{s:s}}", "request", "set", "port", port, "keys",
+				    "poller", poller_name(poller));
+	const json_t *queue;
+	json_t *answer;
+	const char *observed;
+	int ret = client_ask(control, request, &answer, err);
+
+	if (ret)
+		return ret;
+	queue = json_array_get(json_object_get(answer, "queues"), 0);
+	observed = json_string_value(json_object_get(queue, "poller"));
+	if (!observed || strcmp(observed, poller_name(poller)))
+		ret = error_set(err, -EPROTO, "asked for poller %s on %s, observed %s",
+				poller_name(poller), port, observed ? observed : "none");
+	*took = json_integer_value(json_object_get(answer, "took_ns"));
+	json_decref(answer);
+	return ret;
+}
+
+/* Back and forth, each port in turn: softirq is where both begin. */
+static int switch_all(struct compare *c, int control, struct error *err)
+{
+	struct compare_switching *s = &c->result->switching;
+	int64_t sum = 0, took;
+
+	while (s->done < c->plan->switches) {
+		enum poller poller = s->done / 2 % 2 ? POLLER_SOFTIRQ : POLLER_THREAD;
+		int ret = switch_once(control, c->site.interface[s->done % 2], poller, &took, err);
+
+		if (ret)
+			return ret;
+		sum += took;
+		if (took > s->longest)
+			s->longest = took;
+		s->done++;
+		clock_sleep(c->plan->gap);
+	}
+	s->mean = s->done ? sum / s->done : 0;
+	return 0;
+}
+
+/* What the engine itself counted. */
+static int counters_take(const struct forwarder *f, struct compare_switching *s, struct error *err)
+{
+	const struct counters_file *file;
+	int ret = counters_map(&f->engine, &file, err);
+
+	if (ret)
+		return ret;
+	for (uint32_t i = 0; i < file->queues; i++) {
+		const struct queue_record *r = counters_queue_at(file, i);
+
+		if (!r->in_use)
+			continue;
+		s->counted += counter_read(&r->napi.switches);
+		for (unsigned d = 0; d < DROP_MAX; d++)
+			s->dropped += counter_read(&r->napi.dropped[d]);
+	}
+	counters_unmap(file);
+	return 0;
+}
+
+static int switching_measure(struct compare *c, const struct forwarder *f, int control,
+			     struct error *err)
+{
+	struct compare_switching *s = &c->result->switching;
+	uint64_t retransmits = server_retransmits(c);
+	struct rr_client *client;
+	int ret = client_start(c, f->kind, COMPARE_LOADS - 1, &client, err);
+
+	if (ret)
+		return ret;
+	rr_client_measure(client);
+	ret = switch_all(c, control, err);
+	rr_client_stop(client, c->rr);
+	s->transactions = c->rr->transactions;
+	s->lost = c->rr->lost;
+	s->retransmits = c->rr->retransmits + server_retransmits(c) - retransmits;
+	s->duration = c->rr->duration;
+	histogram_merge(&s->latency, &c->rr->latency);
+	return ret ? ret : counters_take(f, s, err);
+}
+
+static int switching_run(struct compare *c, struct error *err)
+{
+	struct forwarder f;
+	char what[64];
+	int control, ret = forwarder_start(&c->site, FORWARDER_NAPIER_SOFTIRQ, &f, err);
+
+	if (ret)
+		return ret;
+	snprintf(what, sizeof(what), "%u switches of the poller", c->plan->switches);
+	progress(c, what);
+	control = client_connect(&f.engine, err);
+	ret = control < 0 ? control : switching_measure(c, &f, control, err);
+	if (control >= 0)
+		close(control);
+	if (ret)
+		forwarder_stop(&f, NULL);
+	else
+		ret = forwarder_stop(&f, err);
+	return ret;
+}
+
+static int rounds_run(struct compare *c, struct error *err)
+{
+	int ret = 0;
+
+	c->total = c->plan->rounds * FORWARDER_KINDS * COMPARE_LOADS + 1;
+	for (unsigned round = 0; round < c->plan->rounds && !ret; round++) {
+		for (unsigned i = 0; i < FORWARDER_KINDS && !ret; i++)
+			ret = row_run(c, round % 2 ? FORWARDER_KINDS - 1 - i : i, err);
+	}
+	return ret ? ret : switching_run(c, err);
+}
+
+static struct compare_result *result_create(void)
+{
+	struct compare_result *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	for (unsigned k = 0; k < FORWARDER_KINDS; k++) {
+		for (unsigned l = 0; l < COMPARE_LOADS; l++)
+			histogram_reset(&r->cell[k][l].latency);
+	}
+	histogram_reset(&r->switching.latency);
+	return r;
+}
+
+int compare_run(const struct compare_plan *plan, struct compare_result **out, struct error *err)
+{
+	struct compare c = {.plan = plan};
+	struct rr_config server;
+	int64_t start = clock_now();
+	int ret;
+
+	c.result = result_create();
+	c.rr = malloc(sizeof(*c.rr));
+	if (!c.result || !c.rr) {
+		free(c.result);
+		free(c.rr);
+		return error_set(err, -ENOMEM, "no memory for the results");
+	}
+	ret = netlab_open(plan->rundir, &c.lab, err);
+	if (!ret) {
+		ret = site_make(&c, err);
+		server = rr_config_of(&c, c.server, "0.0.0.0", 0);
+		if (!ret)
+			ret = rr_server_start(&server, &c.rr_server, err);
+		if (!ret) {
+			ret = rounds_run(&c, err);
+			rr_server_stop(c.rr_server, NULL);
+		}
+		netlab_close(c.lab);
+	}
+	c.result->duration = clock_now() - start;
+	free(c.rr);
+	if (ret)
+		free(c.result);
+	else
+		*out = c.result;
+	return ret;
+}

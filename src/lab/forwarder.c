@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <control/client.h>
+
+#include "lab/clock.h"
+#include "lab/cputime.h"
+#include "lab/forwarder.h"
+
+#define BRIDGE "br0"
+#define START_TIMEOUT (10 * NSEC_PER_SEC)
+
+static const struct {
+	const char *name, *key;
+} kinds[FORWARDER_KINDS] = {
+	[FORWARDER_NONE] = {"cable, no bridge", "cable"},
+	[FORWARDER_KERNEL] = {"kernel bridge", "kernel"},
+	[FORWARDER_KERNEL_THREADED] = {"kernel bridge, threaded NAPI", "kernel-threaded"},
+	[FORWARDER_NAPIER_SOFTIRQ] = {"napier, poller softirq", "napier-softirq"},
+	[FORWARDER_NAPIER_THREAD] = {"napier, poller thread", "napier-thread"},
+};
+
+const char *forwarder_name(enum forwarder_kind kind)
+{
+	return kinds[kind].name;
+}
+
+const char *forwarder_key(enum forwarder_kind kind)
+{
+	return kinds[kind].key;
+}
+
+/* The kernel's threads of an interface are named after it. */
+static int64_t threads_cpu(const struct forwarder_site *site, unsigned *n)
+{
+	int64_t sum = 0;
+
+	*n = 0;
+	for (int i = 0; i < 2; i++) {
+		char prefix[32];
+		unsigned found;
+
+		snprintf(prefix, sizeof(prefix), "napi/%s-", site->interface[i]);
+		sum += cputime_kernel_threads(prefix, &found);
+		*n += found;
+	}
+	return sum;
+}
+
+static int bridge_start(const struct forwarder_site *site, struct error *err)
+{
+	struct netlab *lab = site->lab;
+	int ret = netlab_bridge_add(lab, site->ns, BRIDGE, err);
+
+	for (int i = 0; i < 2 && !ret; i++)
+		ret = netlab_bridge_port(lab, site->ns, site->interface[i], BRIDGE, err);
+	return ret ? ret : netlab_link_up(lab, site->ns, BRIDGE, true, err);
+}
+
+static int threaded_start(struct forwarder *f, struct error *err)
+{
+	const struct forwarder_site *site = f->site;
+	int ret = 0;
+
+	/* A veth has a NAPI at all only with GRO (or an XDP program). */
+	for (int i = 0; i < 2 && !ret; i++)
+		ret = netlab_offload_set(site->lab, site->ns, site->interface[i], NETLAB_GRO, true,
+					 err);
+	for (int i = 0; i < 2 && !ret; i++)
+		ret = netlab_threaded_set(site->lab, site->ns, site->interface[i], true, err);
+	if (ret)
+		return error_set(err, -EOPNOTSUPP, "the kernel's NAPI cannot be threaded here (%s)",
+				 strerror(-ret));
+	threads_cpu(site, &f->threads);
+	if (!f->threads)
+		return error_set(err, -EOPNOTSUPP, "the kernel started no NAPI threads for %s",
+				 site->interface[0]);
+	return 0;
+}
+
+/* Until it answers, or has failed. */
+static int engine_wait(struct forwarder *f, struct error *err)
+{
+	int64_t deadline = clock_now() + START_TIMEOUT;
+	struct error ignored;
+
+	for (;;) {
+		int fd = client_connect(&f->engine, &ignored);
+
+		if (fd >= 0) {
+			close(fd);
+			return 0;
+		}
+		if (child_ended(&f->child, err))
+			return -ECHILD;
+		if (clock_now() > deadline)
+			return error_set(err, -ETIMEDOUT, "napier does not answer after %d s",
+					 (int)(START_TIMEOUT / NSEC_PER_SEC));
+		clock_sleep(NSEC_PER_MSEC);
+	}
+}
+
+static int napier_start(struct forwarder *f, struct error *err)
+{
+	const struct forwarder_site *site = f->site;
+	const char *netns = site->lab->namespace[site->ns].path;
+	char name[32], port[2][128], cpus[128];
+	const char *argv[] = {site->napier, "run",	"--run-dir", site->rundir, "--name",
+			      name,	    "--poller", NULL,	     port[0],	   port[1],
+			      NULL,	    NULL,	NULL};
+	int ret;
+
+	argv[7] = poller_name(f->kind == FORWARDER_NAPIER_THREAD ? POLLER_THREAD : POLLER_SOFTIRQ);
+	snprintf(name, sizeof(name), "lab%d", getpid());
+	for (int i = 0; i < 2; i++)
+		snprintf(port[i], sizeof(port[i]), "%s:%s,netns=%s", site->port, site->interface[i],
+			 netns);
+	if (!cpuset_empty(&site->cpus)) {
+		cpuset_format(&site->cpus, cpus, sizeof(cpus));
+		argv[10] = "--cpus";
+		argv[11] = cpus;
+	}
+	ret = rundir_find(&f->engine, site->rundir, name, err);
+	if (!ret)
+		ret = child_start(&f->child, argv, &site->cpus, err);
+	return ret ? ret : engine_wait(f, err);
+}
+
+int forwarder_start(const struct forwarder_site *site, enum forwarder_kind kind,
+		    struct forwarder *out, struct error *err)
+{
+	int ret = 0;
+
+	*out = (struct forwarder){.site = site, .kind = kind, .child = CHILD_NONE};
+	switch (kind) {
+	case FORWARDER_KERNEL_THREADED:
+		ret = bridge_start(site, err);
+		if (!ret)
+			ret = threaded_start(out, err);
+		break;
+	case FORWARDER_KERNEL:
+		ret = bridge_start(site, err);
+		break;
+	case FORWARDER_NAPIER_SOFTIRQ:
+	case FORWARDER_NAPIER_THREAD:
+		ret = napier_start(out, err);
+		break;
+	default:
+		break;
+	}
+	if (ret)
+		forwarder_stop(out, NULL);
+	return ret;
+}
+
+int64_t forwarder_cpu(const struct forwarder *f)
+{
+	unsigned n;
+
+	if (f->child.pid)
+		return cputime_process(f->child.pid);
+	return f->kind == FORWARDER_KERNEL_THREADED ? threads_cpu(f->site, &n) : 0;
+}
+
+pid_t forwarder_pid(const struct forwarder *f)
+{
+	return f->child.pid;
+}
+
+int forwarder_stop(struct forwarder *f, struct error *err)
+{
+	const struct forwarder_site *site = f->site;
+	struct error ignored;
+
+	if (f->kind == FORWARDER_KERNEL_THREADED) {
+		for (int i = 0; i < 2; i++) {
+			netlab_threaded_set(site->lab, site->ns, site->interface[i], false,
+					    &ignored);
+			netlab_offload_set(site->lab, site->ns, site->interface[i], NETLAB_GRO,
+					   false, &ignored);
+		}
+	}
+	if (f->kind == FORWARDER_KERNEL || f->kind == FORWARDER_KERNEL_THREADED)
+		netlab_link_delete(site->lab, site->ns, BRIDGE, &ignored);
+	return child_stop(&f->child, err);
+}

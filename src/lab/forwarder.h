@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * forwarder: what carries frames between two interfaces of one namespace, and is compared: the
+ * kernel's bridge, polled in softirq or in threads of its own, or napier's with one of its pollers.
+ */
+#ifndef LAB_FORWARDER_H
+#define LAB_FORWARDER_H
+
+#include "lab/child.h"
+#include "lab/netlab.h"
+
+#include <control/rundir.h>
+#include <napier/napi.h>
+
+enum forwarder_kind {
+	FORWARDER_NONE, /* nothing: for a cable that goes past the site */
+	FORWARDER_KERNEL,
+	FORWARDER_KERNEL_THREADED,
+	FORWARDER_NAPIER_SOFTIRQ,
+	FORWARDER_NAPIER_THREAD,
+	FORWARDER_KINDS
+};
+
+/* "kernel bridge, threaded NAPI" */
+const char *forwarder_name(enum forwarder_kind kind);
+/* For JSON: "kernel-threaded" */
+const char *forwarder_key(enum forwarder_kind kind);
+
+/* Where it works; constant while it does. */
+struct forwarder_site {
+	struct netlab *lab;
+	unsigned ns;
+	char interface[2][16]; /* names that nobody else on the machine has (threads bear them) */
+	const char *napier;    /* path of the program */
+	const char *port;      /* kind of napier's ports: "xdp", "packet" */
+	const char *rundir;    /* napier's run directories are made there */
+	struct cpuset cpus;    /* of its threads; empty: any */
+};
+
+struct forwarder {
+	const struct forwarder_site *site;
+	enum forwarder_kind kind;
+	struct child child;
+	struct rundir engine; /* napier's: for control/client.h */
+	unsigned threads;     /* of threaded NAPI */
+};
+
+/*
+ * Returns when frames pass. -EOPNOTSUPP: the kernel's NAPI cannot be threaded here, and err says
+ * why. Nothing is left when it fails.
+ */
+int forwarder_start(const struct forwarder_site *site, enum forwarder_kind kind,
+		    struct forwarder *out, struct error *err);
+/* CPU time of the threads that are its own, ns; none for a bridge in softirq. */
+int64_t forwarder_cpu(const struct forwarder *f);
+/* Its process; 0: none. */
+pid_t forwarder_pid(const struct forwarder *f);
+/* An error is of napier's end: it failed, or lost packets. */
+int forwarder_stop(struct forwarder *f, struct error *err);
+
+#endif
