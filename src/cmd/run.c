@@ -39,10 +39,15 @@ static int end_wait(const struct service *service, int signals)
 		{.fd = service_done_fd(service), .events = POLLIN},
 	};
 
+	struct signalfd_siginfo taken;
+
 	while (poll(wait, 2, -1) < 0) {
 		if (errno != EINTR)
 			return complain("poll: %s", strerror(errno));
 	}
+	/* Left pending, it would end the process as soon as signals are no longer blocked. */
+	while (read(signals, &taken, sizeof(taken)) > 0)
+		;
 	return DONE;
 }
 
