@@ -11,7 +11,7 @@
 #include <cmd/table.h>
 
 static const struct command *const commands[] = {
-	&command_run, &command_show, &command_set, &command_port, &command_stop,
+	&command_run, &command_show, &command_set, &command_port, &command_stop, &command_demo,
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(*commands))

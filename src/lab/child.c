@@ -82,7 +82,7 @@ static void said_read(const struct child *child, char *line, size_t size)
 		n--;
 	text[n > 0 ? n : 0] = '\0';
 	start = strrchr(text, '\n');
-	snprintf(line, size, "%s", start ? start + 1 : text);
+	snprintf(line, size, "%.*s", (int)size - 1, start ? start + 1 : text);
 }
 
 static int status_tell(struct child *child, int status, struct error *err)

@@ -76,6 +76,8 @@ static void flow_close(struct worker *w, struct flow *f)
 	if (f->fd < 0)
 		return;
 	w->result.retransmits += rr_retransmits(f->fd);
+	/* close() alone does not end the events while a fork()ed child has the descriptor, too. */
+	epoll_ctl(w->epoll, EPOLL_CTL_DEL, f->fd, NULL);
 	close(f->fd);
 	f->fd = -1;
 }

@@ -58,6 +58,8 @@ static void connection_close(struct connection *c)
 	if (c->next)
 		c->next->previous = c->previous;
 	pthread_mutex_unlock(&c->worker->lock);
+	/* close() alone does not end the events while a fork()ed child has the descriptor, too. */
+	epoll_ctl(c->worker->epoll, EPOLL_CTL_DEL, c->fd, NULL);
 	close(c->fd);
 	free(c);
 }
