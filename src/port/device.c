@@ -10,23 +10,35 @@ static void state_follow(struct port *port, enum port_state state)
 		port_state_set(port, state);
 }
 
+static void mtu_follow(struct port *port, const struct netdev_link *link)
+{
+	uint16_t mtu = (uint16_t)(link->mtu < UINT16_MAX ? link->mtu : UINT16_MAX);
+
+	__atomic_store_n(&port->mtu, mtu, __ATOMIC_RELAXED);
+}
+
 void device_describe(struct port *port, const struct netdev *dev, const struct netdev_link *link)
 {
 	port->ifindex = dev->ifindex;
-	port->mtu = (uint16_t)(link->mtu < UINT16_MAX ? link->mtu : UINT16_MAX);
+	mtu_follow(port, link);
 	memcpy(port->address, link->address, sizeof(port->address));
 	state_follow(port, netdev_link_up(link) ? PORT_UP : PORT_DOWN);
 	if (!(link->flags & IFF_UP))
 		port_warn(port, "the interface is down: ip link set %s up", dev->name);
 }
 
-void device_follow(struct port *port, struct netdev *dev)
+int device_follow(struct port *port, struct netdev *dev, struct netdev_link *link)
 {
-	struct netdev_link link;
-	int rc = netdev_link(dev, &link);
+	struct netdev_link own;
+	int rc;
 
+	link = link ? link : &own;
+	rc = netdev_link(dev, link);
 	if (rc == -ENODEV)
 		state_follow(port, PORT_GONE);
-	else if (!rc)
-		state_follow(port, netdev_link_up(&link) ? PORT_UP : PORT_DOWN);
+	if (rc)
+		return rc;
+	mtu_follow(port, link);
+	state_follow(port, netdev_link_up(link) ? PORT_UP : PORT_DOWN);
+	return 0;
 }

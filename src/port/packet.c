@@ -287,7 +287,7 @@ static void packet_tick(struct port *port, int64_t now)
 	struct packet_port *self = port->private;
 
 	(void)now;
-	device_follow(port, &self->dev);
+	device_follow(port, &self->dev, NULL);
 }
 
 const struct port_ops packet_port_ops = {

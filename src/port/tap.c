@@ -364,7 +364,7 @@ static void tap_tick(struct port *port, int64_t now)
 	struct tap_port *self = port->private;
 
 	(void)now;
-	device_follow(port, &self->dev);
+	device_follow(port, &self->dev, NULL);
 }
 
 const struct port_ops tap_port_ops = {

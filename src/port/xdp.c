@@ -12,11 +12,10 @@
 #include <unistd.h>
 #include <xdp/libxdp.h>
 
+#include "port/device.h"
 #include "port/kinds.h"
 
 #define KNOWN_OPTIONS "ring, mode, zerocopy, checksum"
-
-enum { ETHERNET_AND_TAG = 18 };
 
 enum { MODE_AUTO, MODE_NATIVE, MODE_GENERIC };
 enum { CHECKSUM_AUTO, CHECKSUM_COMPLETE, CHECKSUM_OFF };
@@ -114,18 +113,18 @@ static int capabilities_check(char *text, size_t size)
 static int memory_check(const struct xdp_port *xp, const struct xdp_request *request,
 			struct error *err)
 {
-	uint64_t area = pool_area_size(xp->port->pool);
+	uint64_t need = (uint64_t)pool_area_size(xp->port->pool) * request->queues;
 	struct rlimit limit;
 
 	if (capability_has(CAP_IPC_LOCK) || getrlimit(RLIMIT_MEMLOCK, &limit) ||
-	    limit.rlim_cur >= area * request->queues)
+	    limit.rlim_cur >= need)
 		return 0;
 	return error_set(err, -ENOBUFS,
-			 "xdp:%s: %u queues lock %llu KB of memory each, the limit is %llu KB: "
-			 "ulimit -l %llu, LimitMEMLOCK= in a systemd unit, or CAP_IPC_LOCK",
-			 xp->dev.name, request->queues, (unsigned long long)area >> 10,
-			 (unsigned long long)limit.rlim_cur >> 10,
-			 (unsigned long long)(area * request->queues) >> 10);
+			 "xdp:%s: %u queue%s %llu KB of memory, the limit is %llu KB: ulimit -l "
+			 "%llu, LimitMEMLOCK= in a systemd unit, or CAP_IPC_LOCK",
+			 xp->dev.name, request->queues, request->queues == 1 ? " locks" : "s lock",
+			 (unsigned long long)need >> 10, (unsigned long long)limit.rlim_cur >> 10,
+			 (unsigned long long)need >> 10);
 }
 
 static int mtu_check(const struct xdp_port *xp, const struct xdp_request *request,
@@ -133,31 +132,39 @@ static int mtu_check(const struct xdp_port *xp, const struct xdp_request *reques
 {
 	uint32_t room = pool_room(xp->port->pool);
 
-	if (request->link.mtu + ETHERNET_AND_TAG <= room)
+	if (request->link.mtu + XDP_ETHERNET_AND_TAG <= room)
 		return 0;
 	return error_set(err, -EMSGSIZE,
 			 "xdp:%s: its MTU of %u does not fit into frames of %u bytes: %sip link "
 			 "set %s mtu %u%s",
 			 xp->dev.name, request->link.mtu, 1u << xp->port->pool->frame_shift,
-			 xp->fix_prefix, xp->dev.name, room - ETHERNET_AND_TAG,
+			 xp->fix_prefix, xp->dev.name, room - XDP_ETHERNET_AND_TAG,
 			 xp->port->pool->frame_shift < 12 ? ", or frames of 4096 bytes" : "");
 }
 
-static int attached_error(struct xdp_port *xp, uint32_t program, struct error *err)
+static int attached_error(struct xdp_port *xp, const struct netdev_link *link, struct error *err)
 {
+	/* "xdp off" takes off what is in the driver, and only that. */
+	static const char *const off[] = {
+		[NETDEV_XDP_NATIVE] = "xdp",
+		[NETDEV_XDP_GENERIC] = "xdpgeneric",
+		[NETDEV_XDP_HARDWARE] = "xdpoffload",
+		[NETDEV_XDP_SEVERAL] = "xdp",
+	};
+	const char *name = xp->dev.name;
 	char text[128];
 	bool held;
 
-	xdp_program_describe(program, text, sizeof(text), &held);
+	xdp_program_describe(link->xdp_program, text, sizeof(text), &held);
 	if (held)
 		return error_set(err, -EBUSY,
 				 "xdp:%s: the interface has an XDP program already: %s; end that "
 				 "process",
-				 xp->dev.name, text);
+				 name, text);
 	return error_set(err, -EBUSY,
 			 "xdp:%s: the interface has an XDP program already: %s; take it off: %sip "
-			 "link set dev %s xdp off (or xdp-loader unload %s --all)",
-			 xp->dev.name, text, xp->fix_prefix, xp->dev.name, xp->dev.name);
+			 "link set dev %s %s off (or xdp-loader unload %s --all)",
+			 name, text, xp->fix_prefix, name, off[link->xdp], name);
 }
 
 /* How many queues: all there are, or as many as was asked, if they are there. */
@@ -205,7 +212,7 @@ static int interface_check(struct xdp_port *xp, const struct port_config *config
 	if (!request->link.ethernet)
 		return error_set(err, -EINVAL, "xdp:%s: not an Ethernet interface", xp->dev.name);
 	if (request->link.xdp_program)
-		return attached_error(xp, request->link.xdp_program, err);
+		return attached_error(xp, &request->link, err);
 	rc = mtu_check(xp, request, err);
 	if (!rc)
 		rc = queues_check(xp, config, request, err);
@@ -246,7 +253,7 @@ static int program_attach(struct xdp_port *xp, bool native, struct error *err)
 		return 0;
 	/* It came between our look and our attempt. */
 	if ((rc == -EBUSY || rc == -EEXIST) && !netdev_link(&xp->dev, &link) && link.xdp_program)
-		return attached_error(xp, link.xdp_program, err);
+		return attached_error(xp, &link, err);
 	return error_set(err, rc, "xdp:%s: no %s XDP with driver %s: %s", xp->dev.name,
 			 native ? "native" : "generic", xp->driver, attach_reason(xp, rc));
 }
@@ -373,19 +380,7 @@ static void port_fill(struct xdp_port *xp, const struct xdp_request *request)
 
 	snprintf(port->mode, sizeof(port->mode), "%s, %s",
 		 xp->program.native ? "native" : "generic", zerocopy ? "zero copy" : "copy");
-	port->mtu = (uint16_t)request->link.mtu;
-	port->ifindex = xp->dev.ifindex;
-	memcpy(port->address, request->link.address, sizeof(port->address));
-	if (netdev_link_up(&request->link)) {
-		port_state_set(port, PORT_UP);
-	} else {
-		port_state_set(port, PORT_DOWN);
-		if (!(request->link.flags & IFF_UP))
-			port_warn(port, "the interface is down: %sip link set %s up",
-				  xp->fix_prefix, xp->dev.name);
-		else
-			port_warn(port, "the interface has no carrier");
-	}
+	device_describe(port, &xp->dev, &request->link);
 }
 
 /* In the order in which each step relies on the one before. */

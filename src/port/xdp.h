@@ -30,6 +30,7 @@ enum {
 	XDP_RING_MIN = 64,
 	XDP_RING_MAX = 16384,
 	XDP_RING_DEFAULT = 2048,
+	XDP_ETHERNET_AND_TAG = 18, /* what a frame has beyond the MTU */
 };
 
 enum xdp_zerocopy { XDP_ZEROCOPY_AUTO, XDP_ZEROCOPY_ON, XDP_ZEROCOPY_OFF };
@@ -70,7 +71,7 @@ struct xdp_watch {
 	uint64_t received;   /* our own, lost ones included */
 	uint32_t silent;     /* looks in a row at which only the former grew */
 	uint64_t silent_packets;
-	bool silent_said, partial_said, program_said;
+	bool silent_said, partial_said, program_said, mtu_said;
 };
 
 struct xdp_port {

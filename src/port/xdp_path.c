@@ -7,16 +7,15 @@
 
 #include <core/checksum.h>
 #include <machine/lock.h>
+#include <port/device.h>
 
 enum {
 	ETHERNET_HEADER = 14,
-	VLAN_TAG = 4,
 	/* A call sends at least 32 frames, so this is more than the largest ring needs. */
 	PUSHES_MAX = XDP_RING_MAX / 32 + 1,
 	/* Transmitted frames are taken back in vectors, while their lines are still in the cache.
 	 */
 	COMPLETE_AT = PACKET_VECTOR_MAX,
-	PREFETCH_AHEAD = 4,
 };
 
 /* When the pool or the device had no room: as long as a busy device needs for part of a ring. */
@@ -166,7 +165,7 @@ uint32_t xdp_transmit(struct port_queue *queue, struct context *context, struct 
 		      uint32_t n)
 {
 	struct xdp_queue *q = queue->private;
-	uint32_t longest = queue->port->mtu + (uint32_t)VLAN_TAG;
+	uint32_t longest = device_mtu(queue->port) + XDP_ETHERNET_AND_TAG - ETHERNET_HEADER;
 	uint64_t bytes = 0;
 	uint32_t sent = 0, i;
 

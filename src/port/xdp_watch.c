@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+#include <port/device.h>
+
 /*
  * A port is silent when its interface's counter grows and ours does not, for this many looks in a
  * row: one look may fall between the kernel's counting and our poll.
@@ -121,6 +123,23 @@ static void program_look(struct xdp_port *xp, const struct netdev_link *link)
 	port_warn(xp->port, "its XDP program was replaced (%s): nothing is received", text);
 }
 
+static void mtu_look(struct xdp_port *xp, const struct netdev_link *link)
+{
+	uint32_t room = pool_room(xp->port->pool);
+
+	if (link->mtu + XDP_ETHERNET_AND_TAG <= room) {
+		xp->watch.mtu_said = false;
+		return;
+	}
+	if (xp->watch.mtu_said)
+		return;
+	xp->watch.mtu_said = true;
+	port_warn(xp->port,
+		  "its MTU is %u now: packets longer than %u bytes do not fit into a frame and are "
+		  "lost; %sip link set %s mtu %u",
+		  link->mtu, room, xp->fix_prefix, xp->dev.name, room - XDP_ETHERNET_AND_TAG);
+}
+
 /* Attached, and yet nothing comes: no use in waiting for it silently. */
 static void silence_look(struct xdp_port *xp, const struct netdev_link *link)
 {
@@ -159,9 +178,9 @@ void xdp_tick(struct port *port, int64_t now)
 	for (uint32_t i = 0; i < port->queues; i++)
 		lost_read(&xp->queue[i]);
 	partial_look(xp);
-	/* An interface that is gone is the link monitor's business. */
-	if (netdev_link(&xp->dev, &link))
+	if (device_follow(port, &xp->dev, &link))
 		return;
+	mtu_look(xp, &link);
 	queues_look(xp, &link);
 	program_look(xp, &link);
 	silence_look(xp, &link);

@@ -71,11 +71,16 @@ static int far_open(const struct netns_links *links, int side)
 	return fd;
 }
 
+/* Of a test that failed, and so did not close it. */
+static struct netns_links left;
+
 void netns_links_open(struct netns_links *links, bool apart)
 {
 	static const char *const outer[] = {"left", "right"}, *const inner[] = {"in", "inb"};
 	struct error err = {0};
 
+	if (left.lab)
+		netns_links_close(&left);
 	memset(links, 0, sizeof(*links));
 	snprintf(links->rundir, sizeof(links->rundir), "/tmp/napier-test-XXXXXX");
 	assert_non_null(mkdtemp(links->rundir));
@@ -94,6 +99,7 @@ void netns_links_open(struct netns_links *links, bool apart)
 		must(netlab_link_up(links->lab, links->inner[i], name, true, &err), &err);
 		links->far[i] = far_open(links, i);
 	}
+	left = *links;
 }
 
 void netns_links_close(struct netns_links *links)
@@ -101,6 +107,7 @@ void netns_links_close(struct netns_links *links)
 	for (int i = 0; i < 2; i++)
 		close(links->far[i]);
 	netlab_close(links->lab);
+	left.lab = NULL;
 	assert_int_equal(rmdir(links->rundir), 0);
 }
 
@@ -151,6 +158,94 @@ int netns_run(const struct netns_links *links, unsigned ns, const char *format, 
 	vsnprintf(command, sizeof(command), format, arguments);
 	va_end(arguments);
 	return netns_wait(netns_fork(links, ns, run_shell, command), 60);
+}
+
+struct tcp {
+	struct sockaddr_in address;
+	uint32_t bytes;
+	int ready; /* the server's end of a pipe */
+};
+
+static bool exactly(int fd, void *data, size_t size, bool out)
+{
+	uint8_t *at = data;
+
+	while (size) {
+		ssize_t n = out ? send(fd, at, size, MSG_NOSIGNAL) : recv(fd, at, size, 0);
+
+		if (n <= 0)
+			return false;
+		at += n;
+		size -= (size_t)n;
+	}
+	return true;
+}
+
+static int tcp_serve(void *arg)
+{
+	struct tcp *tcp = arg;
+	int listener = socket(AF_INET, SOCK_STREAM, 0), one = 1, fd;
+	uint64_t sum = 0;
+	uint8_t data[4096];
+
+	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(listener, (struct sockaddr *)&tcp->address, sizeof(tcp->address)) ||
+	    listen(listener, 1) || write(tcp->ready, "x", 1) != 1)
+		return 1;
+	fd = accept(listener, NULL, NULL);
+	for (uint32_t left = tcp->bytes; left;) {
+		uint32_t n = left < sizeof(data) ? left : sizeof(data);
+
+		if (!exactly(fd, data, n, false))
+			return 2;
+		for (uint32_t i = 0; i < n; i++)
+			sum += data[i];
+		left -= n;
+	}
+	return exactly(fd, &sum, sizeof(sum), true) ? 0 : 3;
+}
+
+static int tcp_send(void *arg)
+{
+	struct tcp *tcp = arg;
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	uint64_t sum = 0, answer;
+	uint8_t data[4096];
+
+	if (connect(fd, (struct sockaddr *)&tcp->address, sizeof(tcp->address)))
+		return 1;
+	for (uint32_t left = tcp->bytes; left;) {
+		uint32_t n = left < sizeof(data) ? left : sizeof(data);
+
+		for (uint32_t i = 0; i < n; i++)
+			sum += data[i] = (uint8_t)(left * 31 + i);
+		if (!exactly(fd, data, n, true))
+			return 2;
+		left -= n;
+	}
+	return exactly(fd, &answer, sizeof(answer), false) && answer == sum ? 0 : 3;
+}
+
+bool netns_tcp(const struct netns_links *links, unsigned client, unsigned server,
+	       const char *address, uint32_t bytes)
+{
+	struct tcp tcp = {.address = {.sin_family = AF_INET, .sin_port = htons(7000)},
+			  .bytes = bytes};
+	int ends[2], answer;
+	pid_t serving;
+	char byte;
+
+	assert_int_equal(inet_pton(AF_INET, address, &tcp.address.sin_addr), 1);
+	assert_int_equal(pipe(ends), 0);
+	tcp.ready = ends[1];
+	serving = netns_fork(links, server, tcp_serve, &tcp);
+	close(ends[1]);
+	assert_int_equal(read(ends[0], &byte, 1), 1);
+	close(ends[0]);
+	answer = netns_wait(netns_fork(links, client, tcp_send, &tcp), 30);
+	if (answer)
+		kill(serving, SIGKILL);
+	return !netns_wait(serving, 30) && !answer;
 }
 
 /* Both group bits clear, so that nobody takes it for a broadcast. */

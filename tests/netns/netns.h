@@ -46,6 +46,13 @@ pid_t netns_fork(const struct netns_links *links, unsigned ns, int (*body)(void 
 int netns_wait(pid_t child, int seconds);
 
 /*
+ * A TCP connection from one namespace to an address in another, on which the client sends so many
+ * bytes and the server answers with their sum. False when it fails or takes more than 30 seconds.
+ */
+bool netns_tcp(const struct netns_links *links, unsigned client, unsigned server,
+	       const char *address, uint32_t bytes);
+
+/*
  * Sends n numbered frames of `size` bytes in at one outer end, and takes them out at the other, a
  * window of at most 256 under way. Returns how many came out, in order and whole, before 10 seconds
  * had passed without any.
