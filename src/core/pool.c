@@ -7,6 +7,7 @@
  * the first packet of the top batch (plus one) and a tag against ABA, so that taking or giving a
  * batch is one compare-and-swap.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -193,6 +194,7 @@ uint32_t packet_alloc(struct pool_cache *cache, struct packet **v, uint32_t n)
 	struct pool *pool = cache->pool;
 	uint32_t got;
 
+	assert(n <= PACKET_VECTOR_MAX); /* so that a batch more always fits into the cache */
 	while (cache->n < n)
 		if (!cache_fill(cache))
 			break;

@@ -53,7 +53,7 @@ static void set_poller(struct scene *s, enum poller poller)
 static void endless_work(enum poller poller, uint32_t packets, int64_t packet_ns, int64_t bound)
 {
 	struct endless endless = {.handler.ops = &endless_ops, .packet_ns = packet_ns};
-	struct source source = {.burst = packets, .interval = 1, .count = packets};
+	struct source source = {.burst = 1, .interval = 1, .count = packets};
 	struct scene s;
 	int64_t before;
 

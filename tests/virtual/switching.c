@@ -70,6 +70,14 @@ static int threads_named(const char *prefix)
 	return n;
 }
 
+/* A thread that has been joined may be listed for a moment longer. */
+static void assert_threads(const char *prefix, int n)
+{
+	for (int i = 0; i < 1000 && threads_named(prefix) != n; i++)
+		usleep(1000);
+	assert_int_equal(threads_named(prefix), n);
+}
+
 static void set(struct scene *s, const char *port, enum poller poller)
 {
 	struct queue_settings settings = {.poller_set = true, .poller = poller};
@@ -127,6 +135,8 @@ static void case_2_before_it_exists(void **state)
 /* Case 3. */
 static void pairs(bool virtual)
 {
+	int before_all = threads_named("");
+
 	for (unsigned from = 0; from < POLLER_MAX; from++) {
 		for (unsigned to = 0; to < POLLER_MAX; to++) {
 			struct scene s;
@@ -145,14 +155,12 @@ static void pairs(bool virtual)
 			scene_run(&s, 5 * NSEC_PER_MSEC);
 			assert_true(PORT_SUM(s.a, received) > before);
 			if (!virtual)
-				assert_int_equal(threads_named("napi/"),
-						 to == POLLER_THREAD ? 2 : 0);
+				assert_threads("napi/", to == POLLER_THREAD ? 2 : 0);
 			load_stop(&load, &s);
 			scene_end(&s);
 		}
 	}
-	if (!virtual)
-		assert_int_equal(threads_named(""), 1);
+	assert_threads("", before_all);
 }
 
 static void case_3_all_pairs(void **state)
@@ -162,7 +170,14 @@ static void case_3_all_pairs(void **state)
 	pairs(false);
 }
 
-/* Case 4. */
+/* Case 4. A sanitizer keeps freed memory for a while. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define MEMORY_IS_OURS 0
+#else
+#define MEMORY_IS_OURS 1
+#endif
+
+/* Resident, KiB. */
 static long memory_now(void)
 {
 	FILE *file = fopen("/proc/self/statm", "r");
@@ -178,6 +193,7 @@ static void switches(bool virtual, int count)
 {
 	struct scene s;
 	struct load load;
+	int before_all = threads_named("");
 	long memory = 0;
 	unsigned random = 4;
 
@@ -190,12 +206,11 @@ static void switches(bool virtual, int count)
 			memory = memory_now();
 	}
 	assert_true(PORT_SUM(s.a, full_polls) > 0);
-	/* Constant, but for what the C library keeps of ended threads. */
-	assert_true(memory_now() < memory + 4096);
+	if (MEMORY_IS_OURS) /* constant, but for what the C library keeps of ended threads */
+		assert_true(memory_now() < memory + 4096);
 	load_stop(&load, &s);
 	scene_end(&s);
-	if (!virtual)
-		assert_int_equal(threads_named(""), 1);
+	assert_threads("", before_all);
 }
 
 static void case_4_random_switches(void **state)
