@@ -163,6 +163,24 @@ bool napi_release(struct napi *napi)
 	return false;
 }
 
+/*
+ * A poll cannot be cut short once the handler has the vector. Where handling is so slow that one
+ * took longer than a whole round may, the next ones get fewer packets, so that the bound of a
+ * round, and of control's calls, is one of time too.
+ */
+static void cap_adjust(struct napi *napi, uint32_t n, int64_t took)
+{
+	int64_t limit = napi->engine->config.budget_usecs * NSEC_PER_USEC;
+
+	if (took > limit / 2) {
+		int64_t fits = n * limit / took;
+
+		napi->cap = fits ? (uint32_t)fits : 1;
+	} else if (napi->cap) {
+		napi->cap = napi->cap < NAPI_WEIGHT_MAX ? napi->cap * 2 : 0;
+	}
+}
+
 bool napi_poll(struct napi *napi, struct context *context, uint32_t *work)
 {
 	struct napi_counters *counters = &napi->record->napi;
@@ -171,6 +189,8 @@ bool napi_poll(struct napi *napi, struct context *context, uint32_t *work)
 	int64_t start = context->now;
 	uint32_t n;
 
+	if (napi->cap && napi->cap < weight)
+		weight = napi->cap;
 	context->napi = napi;
 	context->counters = counters;
 	n = napi->poll(napi, context, weight);
@@ -180,6 +200,7 @@ bool napi_poll(struct napi *napi, struct context *context, uint32_t *work)
 
 	machine_charge(machine, napi->engine->packet_ns * (int64_t)n);
 	context->now = machine_now(machine);
+	cap_adjust(napi, n, context->now - start);
 	counter_add(&counters->poll_ns, (uint64_t)(context->now - start));
 	counter_add(&counters->polls, 1);
 	if (n >= weight)

@@ -21,6 +21,8 @@ struct napi {
 	struct port_queue *queue;
 
 	/* The token's holder only. */
+	uint32_t cap; /* packets a poll while they are so slow that a round's time would not do; 0:
+			 none */
 	bool irq_masked;
 	struct napi *next;	 /* in a softirq poll list or inbox */
 	struct softnet *softnet; /* of its engine CPU: whose softirq polls it */

@@ -27,7 +27,8 @@ static uint64_t cpu_sum(struct scene *s, size_t offset)
  */
 struct endless {
 	struct handler handler;
-	int64_t packet_ns; /* what one costs, on top */
+	int64_t packet_ns;	    /* what one costs, on top */
+	uint64_t before[8], rounds; /* see endless_ports */
 };
 
 static void endless_input(struct handler *handler, struct context *context, struct port *in,
@@ -63,7 +64,7 @@ static void endless_work(enum poller poller, uint32_t packets, int64_t packet_ns
 	assert_int_equal(engine_handler_set(s.engine, s.a, &endless.handler, NULL), 0);
 	source_start(&source);
 	source_stop(&source);
-	scene_run(&s, 20 * NSEC_PER_MSEC);
+	scene_run(&s, 100 * NSEC_PER_MSEC);
 	assert_true(PORT_SUM(s.a, received) > packets);
 
 	before = machine_now(s.machine);
@@ -111,7 +112,7 @@ static void case_10_always_a_full_budget(void **state)
  */
 static void slow_handler(enum poller poller)
 {
-	endless_work(poller, 64, NSEC_PER_MSEC, 2 * 64 * NSEC_PER_MSEC + 20 * NSEC_PER_MSEC);
+	endless_work(poller, 64, NSEC_PER_MSEC, 10 * NSEC_PER_MSEC);
 }
 
 static void case_11_slow_handler(void **state)
@@ -226,41 +227,118 @@ static void case_15_watchdog(void **state)
 }
 
 /*
- * Softirq's limits, exactly. One NAPI that always has a full vector: a round is 300 packets, so
- * five polls (320); ten rounds, then ksoftirqd has it.
+ * `ports` mem ports on engine CPU 0 with a full vector each, going round for ever, are enabled;
+ * then time goes on for `ns`. Port i is named c<i>.
  */
-static void rounds_and_restarts(void **state)
+static void endless_ports(struct scene *s, struct endless *endless, struct port **port,
+			  unsigned ports, int64_t ns)
 {
-	struct endless endless = {.handler.ops = &endless_ops};
-	struct source source = {.burst = 64, .interval = 1, .count = 640};
+	struct queue_settings on_cpu_0 = {.cpu_set = true, .poller_set = true};
+
+	endless->handler.ops = &endless_ops;
+	scene_begin(s, true, 20, POLLER_SOFTIRQ);
+	for (unsigned i = 0; i < ports; i++) {
+		struct source source = {.scene = s, .burst = 64, .interval = 1, .count = 64};
+		char name[8];
+
+		snprintf(name, sizeof(name), "c%u", i);
+		assert_int_equal(engine_queue_set(s->engine, name, -1, &on_cpu_0, NULL, NULL), 0);
+		port[i] = scene_port(s, name, NULL);
+		assert_int_equal(napi_disable(port[i]->queue[0].napi, NSEC_PER_SEC), 0);
+		engine_handler_set(s->engine, port[i], &endless->handler, NULL);
+		source.port = port[i];
+		source_start(&source);
+		source_stop(&source);
+	}
+	scene_run(s, 10 * NSEC_PER_MSEC);
+	memset(endless->before, 0, sizeof(endless->before));
+	for (unsigned i = 0; i < ports; i++)
+		endless->before[i] = PORT_SUM(port[i], polls);
+	endless->rounds = CPU_SUM(s, rounds);
+	for (unsigned i = 0; i < ports; i++)
+		assert_int_equal(napi_enable(port[i]->queue[0].napi), 0);
+	scene_run(s, ns);
+}
+
+static void endless_end(struct scene *s, struct port **port, unsigned ports)
+{
+	for (unsigned i = 0; i < ports; i++)
+		assert_int_equal(engine_handler_set(s->engine, port[i], s->cross, NULL), 0);
+	scene_run(s, 10 * NSEC_PER_MSEC);
+	scene_end(s);
+}
+
+/*
+ * Softirq's limits, exactly. A round polls each NAPI once; one that is always full is polled in ten
+ * rounds, and then ksoftirqd has it and keeps it.
+ */
+static void restart_limit(void **state)
+{
+	struct endless endless = {0};
+	struct port *port[1];
 	struct scene s;
 
 	(void)state;
-	scene_begin(&s, true, 20, POLLER_SOFTIRQ);
-	source.scene = &s;
-	source.port = s.a;
-	assert_int_equal(napi_disable(s.a->queue[0].napi, NSEC_PER_SEC), 0);
-	assert_int_equal(engine_handler_set(s.engine, s.a, &endless.handler, NULL), 0);
-	source_start(&source);
-	source_stop(&source);
-	assert_int_equal(napi_enable(s.a->queue[0].napi), 0);
-	/* 5 polls of 64 packets at 100 ns are 32 us: ten rounds end before 2 ms. */
-	scene_run(&s, 320 * NSEC_PER_USEC);
-	assert_int_equal(CPU_SUM(&s, rounds), 1 + 10); /* one when it was first enabled, empty */
-	assert_int_equal(PORT_SUM(s.a, polls), 1 + 50);
-	assert_int_equal(PORT_SUM(s.a, received), 50 * 64);
-	assert_int_equal(CPU_SUM(&s, time_squeeze[SQUEEZE_BUDGET]), 10);
-	assert_int_equal(CPU_SUM(&s, time_squeeze[SQUEEZE_TIME]), 0);
-	assert_int_equal(PORT_SUM(s.a, squeezed[SQUEEZE_BUDGET]), 10);
+	endless_ports(&s, &endless, port, 1, 30 * NSEC_PER_USEC); /* ten polls of 64 take 64 us */
+	assert_int_equal(CPU_SUM(&s, rounds) - endless.rounds, 10);
+	assert_int_equal(PORT_SUM(port[0], polls) - endless.before[0], 10);
+	assert_int_equal(PORT_SUM(port[0], received), 10 * 64);
+	assert_int_equal(CPU_SUM(&s, time_squeeze[SQUEEZE_BUDGET]), 0);
 	assert_int_equal(CPU_SUM(&s, restarts), 9);
 	assert_int_equal(CPU_SUM(&s, punted), 1);
+	assert_int_equal(CPU_SUM(&s, ksoftirqd_rounds), 0);
 	scene_run(&s, 10 * NSEC_PER_MSEC);
-	assert_true(CPU_SUM(&s, ksoftirqd_rounds) > 1);
-	/* Masked while ksoftirqd has it: no interrupt has taken it back. */
-	assert_int_equal(CPU_SUM(&s, punted), 1);
-	assert_int_equal(engine_handler_set(s.engine, s.a, s.cross, NULL), 0);
-	scene_drain(&s, s.a, PORT_SUM(s.a, received));
-	scene_end(&s);
+	assert_true(CPU_SUM(&s, ksoftirqd_rounds) > 100);
+	assert_int_equal(CPU_SUM(&s, punted), 1); /* masked: no interrupt has taken it back */
+	endless_end(&s, port, 1);
+}
+
+/* Six full NAPIs: the budget of 300 ends each round after five, and the order is fair. */
+static void budget_squeeze(void **state)
+{
+	struct endless endless = {0};
+	struct port *port[6];
+	uint64_t least = UINT64_MAX, most = 0;
+	struct scene s;
+
+	(void)state;
+	endless_ports(&s, &endless, port, 6, 150 * NSEC_PER_USEC);
+	assert_int_equal(CPU_SUM(&s, rounds) - endless.rounds, 10);
+	assert_int_equal(CPU_SUM(&s, time_squeeze[SQUEEZE_BUDGET]), 10);
+	assert_int_equal(CPU_SUM(&s, time_squeeze[SQUEEZE_TIME]), 0);
+	for (int i = 0; i < 6; i++) {
+		uint64_t polls = PORT_SUM(port[i], polls) - endless.before[i];
+
+		least = polls < least ? polls : least;
+		most = polls > most ? polls : most;
+		assert_int_equal(PORT_SUM(port[i], squeezed[SQUEEZE_BUDGET]), 10);
+	}
+	assert_int_equal(least, 8); /* fifty polls over six */
+	assert_int_equal(most, 9);
+	endless_end(&s, port, 6);
+}
+
+/* Two NAPIs whose polls take longer than a round may: each round ends after one, by time. */
+static void time_squeeze(void **state)
+{
+	struct endless endless = {.packet_ns = 100 * NSEC_PER_USEC};
+	struct port *port[2];
+	struct scene s;
+
+	(void)state;
+	endless_ports(&s, &endless, port, 2, NSEC_PER_MSEC);
+	assert_int_equal(CPU_SUM(&s, rounds) - endless.rounds, 1);
+	assert_int_equal(CPU_SUM(&s, time_squeeze[SQUEEZE_TIME]), 1);
+	assert_int_equal(CPU_SUM(&s, time_squeeze[SQUEEZE_BUDGET]), 0);
+	assert_int_equal(PORT_SUM(port[0], polls) - endless.before[0], 1);
+	assert_int_equal(PORT_SUM(port[1], polls) - endless.before[1], 0);
+	assert_int_equal(PORT_SUM(port[1], squeezed[SQUEEZE_TIME]), 1);
+	/* From then on a poll is as long as a round may be: 20 packets, not 64. */
+	scene_run(&s, 40 * NSEC_PER_MSEC);
+	assert_in_range(PORT_SUM(port[1], received) /
+				(PORT_SUM(port[1], polls) - endless.before[1]),
+			15, 25);
+	endless_end(&s, port, 2);
 }
 
 int main(void)
@@ -271,7 +349,9 @@ int main(void)
 		cmocka_unit_test(case_11_slow_handler),
 		cmocka_unit_test(case_12_packet_loop),
 		cmocka_unit_test(case_15_watchdog),
-		cmocka_unit_test(rounds_and_restarts),
+		cmocka_unit_test(restart_limit),
+		cmocka_unit_test(budget_squeeze),
+		cmocka_unit_test(time_squeeze),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
