@@ -141,6 +141,22 @@ void scene_drain(struct scene *scene, struct port *port, uint64_t received)
 			 (unsigned long)PORT_SUM(port, received), (unsigned long)received);
 }
 
+static bool polled(void *arg)
+{
+	struct drain *drain = arg;
+
+	return PORT_SUM(drain->port, polls) > drain->received;
+}
+
+void scene_polled(struct scene *scene, struct port *port, uint64_t before)
+{
+	struct drain drain = {scene, port, before};
+	int64_t limit = machine_now(scene->machine) + 60 * NSEC_PER_SEC;
+
+	if (machine_wait(scene->machine, polled, &drain, limit))
+		fail_msg("port %s is not polled", port->name);
+}
+
 void scene_end(struct scene *scene)
 {
 	struct error err = {0};

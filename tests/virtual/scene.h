@@ -76,6 +76,8 @@ void source_stop(struct source *source); /* waits until `count` have been sent, 
 void sink_start(struct sink *sink);
 void sink_stop(struct sink *sink); /* takes the rest first: drain before */
 
+/* Waits until the port has been polled more often than that; fails after 60 s. */
+void scene_polled(struct scene *scene, struct port *port, uint64_t before);
 /* Waits until the port has received so many in all, and nothing is held; fails after 60 s. */
 void scene_drain(struct scene *scene, struct port *port, uint64_t received);
 
