@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Control's waiting: an eventcount on a futex. The waiter reads `sequence`, looks, and sleeps only
- * if `sequence` is still the same; notify changes it first and then looks for waiters.
+ * if `sequence` is still the same; notify changes it first and then looks for waiters. What nobody
+ * announces (a counter that has grown) is looked at every LOOK ns.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -11,18 +12,18 @@
 
 #include "machine/host.h"
 
+#define LOOK (5 * NSEC_PER_MSEC)
+
 /* Returns when woken, at the deadline, or for no reason. */
 static void sequence_wait(struct host *h, uint32_t seen, int64_t deadline)
 {
-	struct timespec until, *bound = NULL;
+	int64_t look = host_now(&h->base) + LOOK;
+	int64_t end = deadline < look ? deadline : look;
+	struct timespec until = {end / NSEC_PER_SEC, end % NSEC_PER_SEC};
 	bool was;
 
-	if (deadline != TIME_NEVER) {
-		until = (struct timespec){deadline / NSEC_PER_SEC, deadline % NSEC_PER_SEC};
-		bound = &until;
-	}
 	was = host_offline(h);
-	syscall(SYS_futex, &h->sequence, FUTEX_WAIT_BITSET_PRIVATE, seen, bound, NULL,
+	syscall(SYS_futex, &h->sequence, FUTEX_WAIT_BITSET_PRIVATE, seen, &until, NULL,
 		FUTEX_BITSET_MATCH_ANY);
 	host_online(h, was);
 }
