@@ -49,7 +49,10 @@ static void row_print(struct table *table, const struct demo *demo, enum forward
 	table_cell(table, COLOUR_NONE, "%.0f", compare_median(&cell->rate));
 	for (unsigned p = 0; p < PERCENTILES; p++)
 		percentile_cell(table, &cell->latency, p);
-	table_cell(table, COLOUR_NONE, "%.1f", compare_median(&cell->cpu));
+	if (cell->cpu.n)
+		table_cell(table, COLOUR_NONE, "%.1f", compare_median(&cell->cpu));
+	else
+		table_cell(table, COLOUR_NONE, "n/a");
 	table_cell(table, cell->lost ? COLOUR_BAD : COLOUR_NONE, "%llu",
 		   (unsigned long long)cell->lost);
 }
@@ -77,7 +80,8 @@ static void switching_print(const struct demo *demo, FILE *out)
 
 	fprintf(out,
 		"%u switches of the poller, softirq to thread and back, during %llu transactions "
-		"of %u flows:\n%llu lost, %llu packets dropped; a switch took %s on average, "
+		"of %u flows:\n%llu transactions lost, %llu packets dropped; a switch took %s on "
+		"average, "
 		"%s at most.\n",
 		s->done, (unsigned long long)s->transactions, demo->plan.flows[COMPARE_LOADS - 1],
 		(unsigned long long)s->lost, (unsigned long long)s->dropped,
@@ -136,6 +140,8 @@ static void cost_explain(const struct demo *demo, FILE *out)
 	double rate = compare_median(&cell[best][load].rate);
 	char text[32];
 
+	if (!(cable > 0 && kernel > 0 && softirq > 0 && thread > 0))
+		return;
 	fprintf(out,
 		"%u flows: with its cheaper poller, %s, napier carries %.0f transactions/s, %s the "
 		"kernel\n  bridge's %.0f. The whole machine spends %.1f us of CPU on each, on the "
@@ -211,6 +217,8 @@ void demo_print(const struct demo *demo, FILE *out)
 
 static json_t *series_json(const struct compare_series *s)
 {
+	if (!s->n)
+		return json_null();
 	return json_pack("{s:f, s:f, s:f, s:i}", "median", compare_median(s), "min", compare_min(s),
 			 "max", compare_max(s), "rounds", (int)s->n);
 }
@@ -245,12 +253,13 @@ static json_t *cell_json(const struct demo *demo, enum forwarder_kind kind, unsi
 
 static json_t *switching_json(const struct compare_switching *s)
 {
-	return json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "switches", (int)s->done,
-			 "counted_by_engine", (json_int_t)s->counted, "longest_ns",
+	return json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "switches",
+			 (int)s->done, "counted_by_engine", (json_int_t)s->counted, "longest_ns",
 			 (json_int_t)s->longest, "mean_ns", (json_int_t)s->mean, "transactions",
 			 (json_int_t)s->transactions, "lost", (json_int_t)s->lost, "retransmits",
 			 (json_int_t)s->retransmits, "packets_dropped", (json_int_t)s->dropped,
-			 "latency_ns", latency_json(&s->latency));
+			 "packets_missed", (json_int_t)s->missed, "latency_ns",
+			 latency_json(&s->latency));
 }
 
 int demo_print_json(const struct demo *demo, FILE *out)

@@ -24,6 +24,11 @@ static void become(const char *const argv[], const struct cpuset *cpus, pid_t pa
 	cpu_set_t set;
 	sigset_t none;
 
+	/*
+	 * A group of its own: a terminal's SIGINT is for us, whose end ends it. Two signals would
+	 * mean to hurry.
+	 */
+	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent)
 		_exit(126); /* it died before the line above */

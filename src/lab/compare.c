@@ -193,7 +193,9 @@ static int cell_run(struct compare *c, const struct forwarder *f, unsigned load,
 	count = (double)c->rr->transactions;
 	if (c->rr->transactions) {
 		series_add(&cell->rate, count * 1e9 / (double)c->rr->duration);
-		series_add(&cell->cpu, (double)span.cost / 1e3 / count);
+		/* What is left when others used most of the machine is no measurement. */
+		if (span.others < span.busy / 2)
+			series_add(&cell->cpu, (double)span.cost / 1e3 / count);
 		series_add(&cell->own, (double)own / 1e3 / count);
 	}
 	histogram_merge(&cell->latency, &c->rr->latency);
@@ -298,6 +300,7 @@ static int counters_take(const struct forwarder *f, struct compare_switching *s,
 		if (!r->in_use)
 			continue;
 		s->counted += counter_read(&r->napi.switches);
+		s->missed += counter_read(&r->napi.lost);
 		for (unsigned d = 0; d < DROP_MAX; d++)
 			s->dropped += counter_read(&r->napi.dropped[d]);
 	}

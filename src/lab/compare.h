@@ -55,6 +55,7 @@ struct compare_switching {
 	int64_t longest, mean; /* ns from asking to observing */
 	uint64_t counted;      /* by the engine's own counters */
 	uint64_t dropped;      /* packets, by the same */
+	uint64_t missed;       /* packets that the kernel had no room to give to the engine */
 	uint64_t transactions, lost, retransmits;
 	int64_t duration; /* ns */
 	struct histogram latency;

@@ -50,11 +50,14 @@ static int system_read(struct cputime *c)
 	return c->cpus ? 0 : -EPROTO;
 }
 
-/* utime + stime + cutime + cstime in ticks; 0 for kernel threads and processes that are gone. */
-static int64_t process_ticks(const char *pid)
+/*
+ * CPU time of a process and of its ended children, ns; 0 for kernel threads and processes that are
+ * gone. The process's own time by its clock, since ticks are coarse and there are many processes.
+ */
+static int64_t process_time(const char *pid)
 {
 	char path[64], line[1024], *rest;
-	int64_t user, system, ended_user, ended_system;
+	int64_t ended_user, ended_system;
 	unsigned flags;
 	FILE *f;
 
@@ -64,12 +67,13 @@ static int64_t process_ticks(const char *pid)
 		return 0;
 	rest = fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL;
 	fclose(f);
-	if (!rest || sscanf(rest,
-			    ") %*c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %" SCNd64 " %" SCNd64
-			    " %" SCNd64 " %" SCNd64,
-			    &flags, &user, &system, &ended_user, &ended_system) != 5)
+	if (!rest ||
+	    sscanf(rest,
+		   ") %*c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %" SCNd64 " %" SCNd64,
+		   &flags, &ended_user, &ended_system) != 3 ||
+	    flags & PF_KTHREAD)
 		return 0;
-	return flags & PF_KTHREAD ? 0 : user + system + ended_user + ended_system;
+	return cputime_process((pid_t)atoi(pid)) + (ended_user + ended_system) * tick_ns();
 }
 
 static bool is_ours(pid_t pid, const pid_t *ours, unsigned n)
@@ -88,7 +92,7 @@ static bool is_ours(pid_t pid, const pid_t *ours, unsigned n)
 static int others_read(int64_t *out, const pid_t *ours, unsigned n)
 {
 	struct dirent *entry;
-	int64_t ticks = 0;
+	int64_t sum = 0;
 	DIR *proc = opendir("/proc");
 
 	if (!proc)
@@ -96,10 +100,10 @@ static int others_read(int64_t *out, const pid_t *ours, unsigned n)
 	while ((entry = readdir(proc))) {
 		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
 		    !is_ours((pid_t)atoi(entry->d_name), ours, n))
-			ticks += process_ticks(entry->d_name);
+			sum += process_time(entry->d_name);
 	}
 	closedir(proc);
-	*out = ticks * tick_ns();
+	*out = sum;
 	return 0;
 }
 
