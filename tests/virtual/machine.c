@@ -339,12 +339,15 @@ static void programming_errors(void **state)
 static void no_operations(void **state)
 {
 	struct machine *m = machine_of(1);
+	struct cpuset cpus;
 
 	(void)state;
 	machine_notify(m);
 	machine_quiesce(m);
 	assert_null(runner_current());
 	assert_string_equal(m->ops->name, "virtual");
+	machine_cpus(m, &cpus);
+	assert_int_equal(cpuset_count(&cpus), 1);
 	machine_destroy(m);
 }
 
