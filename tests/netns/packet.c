@@ -5,16 +5,11 @@
 #include "rig.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <linux/if_packet.h>
 #include <linux/virtio_net.h>
 #include <netinet/udp.h>
-#include <sched.h>
-#include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define FRAMES 20000
@@ -84,16 +79,6 @@ static void tags_pass(void **state)
 	rig_end(rig);
 }
 
-/* Super-packets go through whole: fewer packets than segments. */
-static void check_super(const struct port *port, uint64_t bytes)
-{
-	uint64_t packets = RIG_SUM(port, received);
-
-	printf("  %lu bytes in %lu packets\n", bytes, packets);
-	assert_true(RIG_SUM(port, received_bytes) > bytes);
-	assert_true(packets < bytes / 1448 / 2);
-}
-
 static void tcp_keeps_super_packets(void **state)
 {
 	const uint64_t bytes = 64 << 20;
@@ -104,8 +89,8 @@ static void tcp_keeps_super_packets(void **state)
 	rig = rig_begin(POLLER_SOFTIRQ);
 	a = rig_port(rig, rig->inner, "packet:in0");
 	rig_port(rig, rig->inner, "packet:in1");
-	rig_tcp(rig, "10.9.8.2", bytes);
-	check_super(a, bytes);
+	rig_tcp(rig, rig->left, rig->right, "10.9.8.2", bytes);
+	rig_check_super(a, bytes);
 	rig_end(rig);
 }
 
@@ -192,7 +177,7 @@ static void bypass_ends_where_it_must(void **state)
 		netlab_offload_set(rig->links.lab, rig->inner, "in1", NETLAB_TSO, false, &err), 0);
 	rig_port(rig, rig->inner, "packet:in0");
 	rig_port(rig, rig->inner, "packet:in1");
-	rig_tcp(rig, "10.9.8.2", 16 << 20);
+	rig_tcp(rig, rig->left, rig->right, "10.9.8.2", 16 << 20);
 	assert_true(rig_logged(rig, "qdisc_bypass is now off"));
 	rig_end(rig);
 }
@@ -218,7 +203,7 @@ static void queues_share(void **state)
 	assert_int_equal(RIG_SUM(a, received), 2000);
 	/* Many flows spread. */
 	for (int i = 0; i < 16; i++)
-		rig_tcp(rig, "10.9.8.2", 100000);
+		rig_tcp(rig, rig->left, rig->right, "10.9.8.2", 100000);
 	for (uint32_t i = 0; i < a->queues; i++)
 		used += counter_read(&napi_counters(a->queue[i].napi)->received) > 2;
 	assert_true(used > 1);
@@ -413,102 +398,8 @@ static void errors_say_the_fix(void **state)
 	rig_end(rig);
 }
 
-/* This program again, with an argument: there is no way back from what it does to itself. */
-static void run_again(const char *argument)
+int main(void)
 {
-	pid_t child = fork();
-	int status;
-
-	assert_true(child >= 0);
-	if (!child) {
-		execl("/proc/self/exe", "netns-packet", argument, NULL);
-		_exit(127);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
-}
-
-static void become_nobody(void)
-{
-	assert_int_equal(setresgid(65534, 65534, 65534), 0);
-	assert_int_equal(setresuid(65534, 65534, 65534), 0);
-	/* The change of user took away the right to write one's own files in /proc. */
-	assert_int_equal(prctl(PR_SET_DUMPABLE, 1), 0);
-}
-
-static void without_privileges(void **state)
-{
-	struct engine_config config = {.frames = 1024};
-	struct port_config port_config;
-	struct error err = {0};
-	struct engine *engine;
-	struct port *port;
-
-	(void)state;
-	become_nobody();
-	assert_int_equal(machine_host_create(&config.machine, &err), 0);
-	assert_int_equal(engine_create(&config, &engine, &err), 0);
-	assert_int_equal(port_config_parse("packet:lo", &port_config, &err), 0);
-	assert_int_equal(engine_port_add(engine, &port_config, &port, &err), -EPERM);
-	assert_non_null(strstr(err.text, "CAP_NET_RAW"));
-	printf("  %s\n", err.text);
-	engine_destroy(engine);
-	machine_destroy(config.machine);
-}
-
-static void file_write(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-	close(fd);
-}
-
-/* Nobody, in a user namespace: links of its own and no more rights than there. */
-static void in_user_namespace(void **state)
-{
-	struct rig *rig;
-	int at_a, at_b;
-
-	(void)state;
-	become_nobody();
-	assert_int_equal(unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS), 0);
-	file_write("/proc/self/setgroups", "deny");
-	file_write("/proc/self/uid_map", "0 65534 1");
-	file_write("/proc/self/gid_map", "0 65534 1");
-	assert_int_equal(mount("none", "/run", "tmpfs", 0, NULL), 0);
-	rig = rig_begin(POLLER_SOFTIRQ);
-	rig_port(rig, rig->inner, "packet:in0,ring=65536");
-	rig_port(rig, rig->inner, "packet:in1");
-	assert_true(rig_logged(rig, "net.core.rmem_max"));
-	printf("  %s", rig->engine.log);
-	at_a = rig_raw(rig, rig->left, NETNS_OUTER);
-	at_b = rig_raw(rig, rig->right, NETNS_OUTER);
-	rig_pass(at_a, at_b, true, 0, 2000, 0);
-	rig_pass(at_b, at_a, false, 0, 2000, 0);
-	rig_tcp(rig, "10.9.8.2", 16 << 20);
-	close(at_a);
-	close(at_b);
-	rig_end(rig);
-}
-
-static void privileges_are_named(void **state)
-{
-	(void)state;
-	run_again("without-privileges");
-}
-
-static void works_in_a_user_namespace(void **state)
-{
-	(void)state;
-	run_again("in-user-namespace");
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest nobody[] = {cmocka_unit_test(without_privileges)};
-	const struct CMUnitTest user[] = {cmocka_unit_test(in_user_namespace)};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(frames_pass_softirq),
 		cmocka_unit_test(frames_pass_thread),
@@ -522,14 +413,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(lost_is_counted),
 		cmocka_unit_test(segments_for_mem),
 		cmocka_unit_test(errors_say_the_fix),
-		cmocka_unit_test(privileges_are_named),
-		cmocka_unit_test(works_in_a_user_namespace),
 	};
 
-	if (argc > 1)
-		return strcmp(argv[1], "in-user-namespace")
-			       ? cmocka_run_group_tests(nobody, NULL, NULL)
-			       : cmocka_run_group_tests(user, NULL, NULL);
 	netns_require();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

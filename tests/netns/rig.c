@@ -117,6 +117,15 @@ uint64_t rig_sum(const struct port *port, size_t napi_counter)
 	return sum;
 }
 
+void rig_check_super(const struct port *port, uint64_t bytes)
+{
+	uint64_t packets = RIG_SUM(port, received);
+
+	printf("  %lu bytes in %lu packets\n", bytes, packets);
+	assert_true(RIG_SUM(port, received_bytes) > bytes);
+	assert_true(packets < bytes / 1448 / 2);
+}
+
 bool rig_eventually(bool (*happened)(void *arg), void *arg)
 {
 	struct timespec pause = {.tv_nsec = 1000000};
@@ -338,11 +347,11 @@ static void tcp_receive(int fd, uint64_t bytes)
 	}
 }
 
-void rig_tcp(struct rig *rig, const char *to, uint64_t bytes)
+void rig_tcp(struct rig *rig, unsigned from, unsigned to_ns, const char *to, uint64_t bytes)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(4242)};
-	int listener = rig_socket(rig, rig->right, SOCK_STREAM);
-	int client = rig_socket(rig, rig->left, SOCK_STREAM);
+	int listener = rig_socket(rig, to_ns, SOCK_STREAM);
+	int client = rig_socket(rig, from, SOCK_STREAM);
 	int server, status, on = 1;
 	pid_t child;
 

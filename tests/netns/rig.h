@@ -5,7 +5,7 @@
  *
  *	10.9.8.1/24 out -- in0  engine  in1 -- out 10.9.8.2/24
  *
- * raw frames with VLAN tags from end to end, and TCP from left to right.
+ * raw frames with VLAN tags from end to end, and TCP.
  */
 #ifndef RIG_H
 #define RIG_H
@@ -37,6 +37,8 @@ uint64_t rig_sum(const struct port *port, size_t napi_counter);
 #define RIG_SUM(port, field) rig_sum(port, offsetof(struct napi_counters, field))
 #define RIG_DROPPED(port, reason)                                                                  \
 	rig_sum(port, offsetof(struct napi_counters, dropped) + sizeof(counter) * (reason))
+/* It has received so many bytes of TCP in fewer packets than half the segments on a wire. */
+void rig_check_super(const struct port *port, uint64_t bytes);
 /* Waits until the port has this state. */
 void rig_wait_state(const struct port *port, enum port_state state);
 /* Looks every millisecond, for RIG_SECONDS. */
@@ -74,7 +76,7 @@ bool rig_frame_receive(int fd, struct rig_frame *frame);
  */
 void rig_pass(int from, int to, bool from_left, uint32_t first, uint32_t n, unsigned tags);
 
-/* Bytes over one TCP connection from the left to this address on the right, checked there. */
-void rig_tcp(struct rig *rig, const char *to, uint64_t bytes);
+/* Bytes over one TCP connection from a namespace to another's address, checked there. */
+void rig_tcp(struct rig *rig, unsigned from, unsigned to_ns, const char *to, uint64_t bytes);
 
 #endif
