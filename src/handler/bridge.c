@@ -201,6 +201,10 @@ static void sort(struct passage *passage, struct sorted *s, const struct way *wa
 	s->ports |= way->ports;
 }
 
+/*
+ * Headers are not prefetched: these reads do not wait for each other, so the CPU overlaps them by
+ * itself. With prefetches it was 0.5 ns a packet slower from the cache, and 2 ns from memory.
+ */
 static void classify(struct passage *passage, struct sorted *s, struct packet **v, uint32_t n)
 {
 	uint64_t mask = passage->bridge->header_mask;
@@ -327,8 +331,6 @@ void bridge_input(struct handler *handler, struct context *context, struct port 
 	};
 	struct sorted s;
 
-	for (uint32_t i = 0; i < n; i++)
-		__builtin_prefetch(v[i]->data);
 	s.ports = 0;
 	s.drops = 0;
 	s.multi = 0;

@@ -65,29 +65,22 @@ static void entries_set(struct fdb *t, uint32_t n)
 	atomic_store_explicit(&t->entries, n, memory_order_relaxed);
 }
 
-static struct fdb_entry *free_place(struct fdb_bucket *b, unsigned *used)
+static struct fdb_entry *place_in(struct fdb_bucket *b)
 {
-	struct fdb_entry *place = NULL;
-
-	*used = 0;
 	for (unsigned i = 0; i < FDB_WAYS; i++) {
-		if (atomic_load_explicit(&b->entry[i].key, memory_order_relaxed))
-			++*used;
-		else if (!place)
-			place = &b->entry[i];
+		if (!atomic_load_explicit(&b->entry[i].key, memory_order_relaxed))
+			return &b->entry[i];
 	}
-	return place;
+	return NULL;
 }
 
-/* The emptier of the address's two buckets, which is what keeps them from filling up. */
+/* The first bucket if it has room: most lookups then end there. */
 static struct fdb_entry *place_find(struct fdb *t, uint64_t key)
 {
 	uint64_t hash = fdb_hash(t, key);
-	unsigned first_used, second_used;
-	struct fdb_entry *first = free_place(fdb_first(t, hash), &first_used);
-	struct fdb_entry *second = free_place(fdb_second(t, hash), &second_used);
+	struct fdb_entry *place = place_in(fdb_first(t, hash));
 
-	return second_used < first_used ? second : first;
+	return place ? place : place_in(fdb_second(t, hash));
 }
 
 static void place_fill(struct fdb_entry *e, uint64_t key, uint32_t port, uint32_t stamp)
