@@ -184,7 +184,8 @@ static inline void machine_cpus(struct machine *m, struct cpuset *out)
 /*
  * Control context. Starts a runner; its first step comes by itself. A placement that the caller
  * has no right to (SCHED_FIFO, negative nice) or a CPU that is not there fails with -EPERM or
- * -EINVAL and a text in err; nothing is left running.
+ * -EINVAL and a text in err; nothing is left running. Fair at level 0 is always granted: in a
+ * process that itself runs at a worse nice, and may not better it, that one is kept.
  */
 static inline int runner_start(struct machine *m, const struct runner_config *config,
 			       struct runner **out, struct error *err)
@@ -224,9 +225,10 @@ static inline void runner_observe(struct runner *r, struct runner_observation *o
 }
 
 /*
- * Any context, one caller at a time per source. Attaches, or moves from the runner it is attached
- * to; masks stay as they are. -ENOMEM, -ENOSPC (epoll's limit), -EPERM (a descriptor that cannot
- * be waited for); then it stays where it was.
+ * Any context, one caller at a time per source; a handler may move only sources of its own runner.
+ * Attaches, or moves from the runner it is attached to, when that is not inside a handler (so the
+ * caller holds no lock that a handler takes); masks and timers stay as they are. -ENOMEM, -ENOSPC
+ * (epoll's limit), -EPERM (a descriptor that cannot be waited for); then it stays where it was.
  */
 static inline int irq_attach(struct irq *irq, struct runner *r)
 {
@@ -234,7 +236,8 @@ static inline int irq_attach(struct irq *irq, struct runner *r)
 }
 
 /*
- * Control context, or a step of the runner it is attached to. One that is not attached: no effect.
+ * Control context, or a step or handler of the runner it is attached to; the caller holds no lock
+ * that a handler takes. One that is not attached: no effect.
  */
 static inline void irq_detach(struct irq *irq)
 {

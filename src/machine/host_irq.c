@@ -39,6 +39,24 @@ static bool in_handler_of(const struct host_runner *r)
 	return runner_current() == &r->base && r->dispatching;
 }
 
+/*
+ * Waits for the handlers of r, and keeps new ones from being called. False inside one of them: then
+ * there is nothing to wait for. Two runners whose handlers waited for each other's would stand
+ * still, so inside a handler only the sources of its own runner can be taken away.
+ */
+static bool handlers_acquire(struct host_runner *r)
+{
+	struct runner *current = runner_current();
+
+	if (in_handler_of(r))
+		return false;
+	assert(!current || current->machine != r->base.machine ||
+	       !host_runner_of(current)->dispatching);
+	(void)current;
+	lock_acquire(&r->handlers);
+	return true;
+}
+
 /* Locks the runner that the source is attached to; NULL: to none. */
 static struct host_runner *source_lock(struct irq *irq)
 {
@@ -206,9 +224,7 @@ int host_irq_attach(struct irq *irq, struct runner *runner)
 
 	for (;;) {
 		from = host_runner_of(atomic_load(&irq->runner));
-		waited = from && from != to && !in_handler_of(from);
-		if (waited)
-			lock_acquire(&from->handlers);
+		waited = from && from != to && handlers_acquire(from);
 		pair_lock(from, to);
 		if (atomic_load(&irq->runner) == (from ? &from->base : NULL))
 			break;
@@ -234,10 +250,8 @@ void host_irq_detach(struct irq *irq)
 
 	while ((runner = atomic_load(&irq->runner))) {
 		struct host_runner *r = host_runner_of(runner);
-		bool waited = !in_handler_of(r);
+		bool waited = handlers_acquire(r);
 
-		if (waited)
-			lock_acquire(&r->handlers);
 		lock_acquire(&r->lock);
 		if (atomic_load(&irq->runner) == runner) {
 			atomic_store(&irq->runner, NULL);

@@ -93,8 +93,9 @@ static int fair_set(struct host_runner *r, pid_t tid, int level, struct error *e
 	if (setpriority(PRIO_PROCESS, (id_t)tid, level))
 		return error_set(err, errno == EACCES ? -EPERM : -errno,
 				 "%s: nice %d needs CAP_SYS_NICE (or a nice limit of %d); run as "
-				 "root or ask for more",
-				 r->base.name, level, 20 - level);
+				 "root or ask for %d or more",
+				 r->base.name, level, 20 - level,
+				 getpriority(PRIO_PROCESS, (id_t)tid));
 	if (sched_setscheduler(tid, SCHED_OTHER, &param))
 		return error_set(err, -errno, "%s: cannot leave SCHED_FIFO: %s", r->base.name,
 				 strerror(errno));

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -167,6 +168,19 @@ static void runner_loop(struct host_runner *r)
 	}
 }
 
+/* Nice 0 is also what nobody has asked for: under nice(1) a program without privileges still runs.
+ */
+static int first_place(struct host_runner *r, const struct placement *asked, struct error *err)
+{
+	struct placement inherited = *asked;
+	int rc = host_place(r, gettid(), asked, err);
+
+	if (rc != -EPERM || asked->class != RUNNER_FAIR || asked->level)
+		return rc;
+	inherited.level = getpriority(PRIO_PROCESS, (id_t)gettid());
+	return host_place(r, gettid(), &inherited, err);
+}
+
 static void *runner_main(void *arg)
 {
 	struct host_runner *r = arg;
@@ -178,7 +192,7 @@ static void *runner_main(void *arg)
 	pthread_setname_np(pthread_self(), r->base.name);
 	/* Deadlines are to the point: the default lets an ordinary thread sleep 50 us longer. */
 	prctl(PR_SET_TIMERSLACK, 1);
-	start->rc = host_place(r, gettid(), start->placement, start->err);
+	start->rc = first_place(r, start->placement, start->err);
 	placed = !start->rc;
 	atomic_store(&r->tid, gettid());
 	sem_post(&start->done); /* and *start is gone */
