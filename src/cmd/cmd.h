@@ -25,9 +25,8 @@ extern const struct command command_demo, command_port, command_run, command_set
 
 /* "napier: …" on standard error; returns FAILED. */
 __attribute__((format(printf, 1, 2))) int complain(const char *format, ...);
-/* The same, and where to read how it is called; returns MISUSED. */
-__attribute__((format(printf, 2, 3))) int misused(const struct command *command, const char *format,
-						  ...);
+/* The same for what was typed wrong; returns MISUSED. */
+__attribute__((format(printf, 1, 2))) int misused(const char *format, ...);
 
 /* Options that all commands which speak to an engine have. */
 struct which {
@@ -48,7 +47,7 @@ struct which {
 /* Takes an option of getopt_long that is none of the command's own. -1: go on; else exit so. */
 int which_option(const struct command *command, struct which *which, int option, char **argv);
 /* The run directory it says. 0, or MISUSED or FAILED after a complaint. */
-int which_dir(const struct command *command, const struct which *which, struct rundir *dir);
+int which_dir(const struct which *which, struct rundir *dir);
 
 /* notify.c: tells the service manager, if one asked by NOTIFY_SOCKET ("READY=1", "STOPPING=1"). */
 void notify(const char *state);

@@ -35,19 +35,24 @@ int complain(const char *format, ...)
 	return FAILED;
 }
 
-int misused(const struct command *command, const char *format, ...)
+int misused(const char *format, ...)
 {
 	va_list arguments;
 
 	va_start(arguments, format);
 	vcomplain(format, arguments);
 	va_end(arguments);
-	fprintf(stderr, "Try: napier %s --help\n", command ? command->name : "");
 	return MISUSED;
 }
 
 int which_option(const struct command *command, struct which *which, int option, char **argv)
 {
+	const char *given = argv[optind - 1];
+	char letter[3] = {'-', (char)optopt, '\0'};
+
+	/* A letter among others is not the whole argument. */
+	if (option == '?' && optopt && strncmp(given, "--", 2))
+		given = letter;
 	switch (option) {
 	case 'n':
 		which->name = optarg;
@@ -59,20 +64,22 @@ int which_option(const struct command *command, struct which *which, int option,
 		fputs(command->usage, stdout);
 		return DONE;
 	case ':':
-		return misused(command, "%s: %s needs a value", command->name, argv[optind - 1]);
+		return misused("%s needs a value: see napier %s --help", given,
+			       command->name);
 	default:
-		return misused(command, "%s: unknown option %s", command->name, argv[optind - 1]);
+		return misused("unknown option %s: see napier %s --help", given,
+			       command->name);
 	}
 }
 
-int which_dir(const struct command *command, const struct which *which, struct rundir *dir)
+int which_dir(const struct which *which, struct rundir *dir)
 {
 	struct setup setup; /* only to judge the name */
 	struct error err;
 
 	setup_init(&setup);
 	if (which->name && setup_name(&setup, which->name, &err))
-		return misused(command, "%s", err.text);
+		return misused("%s", err.text);
 	if (rundir_find(dir, which->run_dir, setup.name, &err))
 		return complain("%s", err.text);
 	return 0;
@@ -107,7 +114,7 @@ int main(int argc, char **argv)
 			return commands[i]->run(argc - 1, argv + 1);
 	}
 	if (*name)
-		complain("unknown command \"%s\"", name);
+		return misused("unknown command \"%s\": see napier --help", name);
 	usage(stderr);
 	return MISUSED;
 }

@@ -18,7 +18,7 @@ static json_t *add_request(const char *spec, char **keys, int *rc)
 	struct error err;
 
 	if (setup_port_create(spec, &port, &err)) {
-		*rc = misused(&command_port, "%s", err.text);
+		*rc = misused("%s", err.text);
 		json_decref(object);
 		return NULL;
 	}
@@ -27,12 +27,12 @@ static json_t *add_request(const char *spec, char **keys, int *rc)
 		char *value = strchr(*keys, '=');
 
 		if (!value) {
-			*rc = misused(&command_port, "\"%s\" is not KEY=VALUE", *keys);
+			*rc = misused("\"%s\" is not KEY=VALUE", *keys);
 			break;
 		}
 		*value++ = '\0';
 		if (setup_port_key(port, *keys, value, &err))
-			*rc = misused(&command_port, "%s", err.text);
+			*rc = misused("%s", err.text);
 		json_object_set_new(object, *keys, json_string(value));
 	}
 	setup_port_free(port);
@@ -92,13 +92,13 @@ static int port_run(int argc, char **argv)
 	argc -= optind;
 	add = argc && !strcmp(argv[0], "add");
 	if (!argc || (!add && strcmp(argv[0], "remove")))
-		return misused(&command_port, "port: what to do: add SPEC or remove PORT");
+		return misused("port: what to do: add SPEC or remove PORT");
 	if (argc < 2)
-		return misused(&command_port, "port %s: %s is missing", argv[0],
+		return misused("port %s: %s is missing", argv[0],
 			       add ? "SPEC, such as xdp:eth0," : "PORT");
 	if (!add && argc > 2)
-		return misused(&command_port, "port remove: one port at a time");
-	rc = which_dir(&command_port, &which, &dir);
+		return misused("port remove: one port at a time");
+	rc = which_dir(&which, &dir);
 	if (rc)
 		return rc;
 	if (add)

@@ -109,7 +109,6 @@ static int service_run(struct run *run, int signals, const sigset_t *set, int re
 	/* A second signal ends it the hard way, which leaves nothing that a start does not clear.
 	 */
 	sigprocmask(SIG_UNBLOCK, set, NULL);
-	signal(SIGINT, SIG_DFL);
 	service_stop(service);
 	if (!run->daemon)
 		summary_print(service);
@@ -203,7 +202,7 @@ static int options_take(struct run *run, int argc, char **argv)
 	while ((option = getopt_long(argc, argv, ":c:dh", options, NULL)) != -1) {
 		rc = option_take(run, option, &err);
 		if (rc < 0)
-			return misused(&command_run, "%s", err.text);
+			return misused("%s", err.text);
 		if (rc == 0)
 			continue;
 		rc = which_option(&command_run, &which, option, argv);
@@ -211,7 +210,7 @@ static int options_take(struct run *run, int argc, char **argv)
 			return rc;
 	}
 	if (which.name && setup_name(&run->setup, which.name, &err))
-		return misused(&command_run, "%s", err.text);
+		return misused("%s", err.text);
 	run->run_dir = which.run_dir;
 	return -1;
 }
@@ -224,7 +223,7 @@ static int config_read(struct run *run, int argc, char **argv)
 
 	while ((option = getopt_long(argc, argv, ":c:dh", options, NULL)) != -1) {
 		if (option == 'c' && run->config)
-			return misused(&command_run, "run: one configuration at a time");
+			return misused("run: one configuration at a time");
 		if (option == 'c')
 			run->config = optarg;
 		if (option == 'h' || option == '?' || option == ':')
@@ -241,16 +240,15 @@ static int ports_take(struct run *run, char **specs)
 	struct error err;
 
 	if (run->config && *specs)
-		return misused(&command_run,
-			       "run: name the ports in %s or on the command line, "
+		return misused("run: name the ports in %s or on the command line, "
 			       "not both",
 			       run->config);
 	for (; *specs; specs++) {
 		if (setup_port_add(&run->setup, *specs, &port, &err))
-			return misused(&command_run, "%s", err.text);
+			return misused("%s", err.text);
 	}
 	if (setup_check(&run->setup, &err))
-		return misused(&command_run, "%s", err.text);
+		return misused("%s", err.text);
 	return -1;
 }
 

@@ -21,15 +21,14 @@ static int keys_take(char **keys, struct wish *wish, json_t *object)
 		char *value = strchr(*keys, '=');
 
 		if (!value)
-			return misused(&command_set,
-				       "\"%s\" is not KEY=VALUE: the keys are " WISH_KEYS, *keys);
+			return misused("\"%s\" is not KEY=VALUE: the keys are " WISH_KEYS, *keys);
 		*value++ = '\0';
 		if (wish_key(wish, *keys, value, &err))
-			return misused(&command_set, "%s", err.text);
+			return misused("%s", err.text);
 		json_object_set_new(object, *keys, json_string(value));
 	}
 	if (wish_settings(wish, &ignored, &err))
-		return misused(&command_set, "%s", err.text);
+		return misused("%s", err.text);
 	return DONE;
 }
 
@@ -149,11 +148,11 @@ static int set_run(int argc, char **argv)
 			return rc;
 	}
 	if (argc - optind < 2)
-		return misused(&command_set, "set: give PORT[/QUEUE] or default, then KEY=VALUE…");
+		return misused("set: give PORT[/QUEUE] or default, then KEY=VALUE…");
 	defaults = !strcmp(argv[optind], "default");
 	if (!defaults && target_parse(argv[optind], &target, &err))
-		return misused(&command_set, "%s", err.text);
-	rc = which_dir(&command_set, &which, &dir);
+		return misused("%s", err.text);
+	rc = which_dir(&which, &dir);
 	if (rc)
 		return rc;
 	keys = json_object();

@@ -112,7 +112,7 @@ static int counters_show(const struct show *show, const struct rundir *dir, cons
 	int rc;
 
 	if (text && target_parse(text, &target, &err))
-		return misused(&command_show, "%s", err.text);
+		return misused("%s", err.text);
 	if (counters_map(dir, &file, &err))
 		return complain("%s", err.text);
 	view = view_create(file, dir, text ? target.port : NULL, text ? target.queue : -1);
@@ -155,8 +155,8 @@ static int show_run(int argc, char **argv)
 		}
 	}
 	if (argc - optind > (show.fdb ? 0 : 1))
-		return misused(&command_show, "show: too many arguments");
-	rc = which_dir(&command_show, &show.which, &dir);
+		return misused("show: too many arguments");
+	rc = which_dir(&show.which, &dir);
 	if (rc)
 		return rc;
 	if (show.fdb)

@@ -47,8 +47,8 @@ static int stop_run(int argc, char **argv)
 			return rc;
 	}
 	if (optind < argc)
-		return misused(&command_stop, "stop: too many arguments: --name says which engine");
-	rc = which_dir(&command_stop, &which, &dir);
+		return misused("stop: too many arguments: --name says which engine");
+	rc = which_dir(&which, &dir);
 	if (rc)
 		return rc;
 	fd = client_connect(&dir, &err);

@@ -1,0 +1,753 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The command as people run it: the real program, on real links, in another process.
+ *
+ * Every engine runs under a run directory of this test's own, and tells by NOTIFY_SOCKET when it is
+ * ready, as it tells a service manager.
+ */
+#include "test.h"
+
+#include "netns.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#define TEXT_MAX 65536
+#define READY_MS 20000
+
+struct rig {
+	struct netns_links links;
+	char base[32];	   /* --run-dir */
+	char spec[2][256]; /* "packet:in0,netns=…,name=p0" */
+	int notify;
+	pid_t engine; /* 0: none runs */
+};
+
+/* One run of the program. */
+struct process {
+	pid_t pid;
+	char out_path[64], err_path[64];
+	char out[TEXT_MAX], err[TEXT_MAX];
+	int status; /* exit status; -1: killed by a signal, or too slow */
+};
+
+static void file_read(const char *path, char *text)
+{
+	int fd = open(path, O_RDONLY);
+	ssize_t n;
+
+	assert_true(fd >= 0);
+	n = read(fd, text, TEXT_MAX - 1);
+	assert_true(n >= 0);
+	text[n] = '\0';
+	close(fd);
+}
+
+static int file_new(const struct rig *rig, const char *kind, char path[64])
+{
+	static unsigned count;
+
+	snprintf(path, 64, "%s/%s-%u", rig->base, kind, count++);
+	return open(path, O_CREAT | O_EXCL | O_WRONLY, 0600);
+}
+
+/* Starts "napier ARGUMENTS", which are split at blanks. */
+static void process_start(struct rig *rig, struct process *p, const char *arguments)
+{
+	char copy[2048], *argv[64] = {NAPIER}, *rest = copy;
+	int argc = 1, out, err;
+
+	snprintf(copy, sizeof(copy), "%s", arguments);
+	while ((argv[argc] = strsep(&rest, " ")))
+		argc++;
+	out = file_new(rig, "out", p->out_path);
+	err = file_new(rig, "err", p->err_path);
+	assert_true(out >= 0 && err >= 0);
+	fflush(NULL);
+	p->pid = fork();
+	assert_true(p->pid >= 0);
+	if (!p->pid) {
+		dup2(out, STDOUT_FILENO);
+		dup2(err, STDERR_FILENO);
+		execv(NAPIER, argv);
+		_exit(126);
+	}
+	close(out);
+	close(err);
+}
+
+static void process_end(struct process *p)
+{
+	p->status = netns_wait(p->pid, 60);
+	file_read(p->out_path, p->out);
+	file_read(p->err_path, p->err);
+	unlink(p->out_path);
+	unlink(p->err_path);
+}
+
+/* Runs it to its end; returns its status. */
+__attribute__((format(printf, 3, 4))) static int napier(struct rig *rig, struct process *p,
+							const char *format, ...)
+{
+	char arguments[2048];
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(arguments, sizeof(arguments), format, list);
+	va_end(list);
+	process_start(rig, p, arguments);
+	process_end(p);
+	return p->status;
+}
+
+static bool notified(const struct rig *rig, const char *state, int ms)
+{
+	struct pollfd wait = {.fd = rig->notify, .events = POLLIN};
+	char text[64];
+
+	while (poll(&wait, 1, ms) == 1) {
+		ssize_t n = recv(rig->notify, text, sizeof(text) - 1, 0);
+
+		text[n > 0 ? n : 0] = '\0';
+		if (!strcmp(text, state))
+			return true;
+	}
+	return false;
+}
+
+/* A running engine on both links. */
+__attribute__((format(printf, 3, 4))) static void engine_start(struct rig *rig, struct process *p,
+							       const char *format, ...)
+{
+	char arguments[2048];
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(arguments, sizeof(arguments), format, list);
+	va_end(list);
+	process_start(rig, p, arguments);
+	rig->engine = p->pid;
+	if (notified(rig, "READY=1", READY_MS))
+		return;
+	rig->engine = 0;
+	kill(p->pid, SIGKILL);
+	process_end(p);
+	fail_msg("napier %s: %s", arguments, p->err);
+}
+
+static void engine_signal(struct rig *rig, struct process *p, int number)
+{
+	kill(p->pid, number);
+	process_end(p);
+	rig->engine = 0;
+	if (number != SIGKILL)
+		assert_true(notified(rig, "STOPPING=1", 0));
+}
+
+static int rig_open(void **state)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct rig *rig = calloc(1, sizeof(*rig));
+
+	netns_links_open(&rig->links, false);
+	strcpy(rig->base, "/tmp/napier-command-XXXXXX");
+	assert_non_null(mkdtemp(rig->base));
+	for (int i = 0; i < 2; i++)
+		netns_spec(&rig->links, i, "packet", "", rig->spec[i]);
+	rig->notify = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/notify", rig->base);
+	assert_int_equal(bind(rig->notify, (struct sockaddr *)&address, sizeof(address)), 0);
+	setenv("NOTIFY_SOCKET", address.sun_path, 1);
+	*state = rig;
+	return 0;
+}
+
+static int rig_close(void **state)
+{
+	struct rig *rig = *state;
+	char path[64], clear[64];
+	bool left;
+
+	if (rig->engine) { /* the test failed while it ran */
+		kill(rig->engine, SIGKILL);
+		netns_wait(rig->engine, 10);
+	}
+	snprintf(path, sizeof(path), "%s/notify", rig->base);
+	unlink(path);
+	close(rig->notify);
+	/* Nothing but that may be in it. */
+	left = rmdir(rig->base) && !rig->engine;
+	snprintf(clear, sizeof(clear), "rm -rf %s", rig->base);
+	assert_int_equal(netns_run(&rig->links, rig->links.inner[0], "%s", clear), 0);
+	netns_links_close(&rig->links);
+	free(rig);
+	assert_false(left);
+	return 0;
+}
+
+static json_t *show_json(struct rig *rig, const char *arguments)
+{
+	struct process p;
+	json_t *view;
+
+	if (napier(rig, &p, "show -j --run-dir %s%s", rig->base, arguments))
+		fail_msg("%s", p.err);
+	view = json_loads(p.out, 0, NULL);
+	assert_non_null(view);
+	return view;
+}
+
+/* The object in an array of the view whose member has this text; borrowed. NULL: none. */
+static json_t *find(const json_t *view, const char *array, const char *member, const char *text)
+{
+	size_t i;
+	json_t *o;
+
+	json_array_foreach(json_object_get(view, array), i, o)
+	{
+		const char *value = json_string_value(json_object_get(o, member));
+
+		if (value && !strcmp(value, text))
+			return o;
+	}
+	return NULL;
+}
+
+static long long number(const json_t *o, const char *member)
+{
+	assert_true(json_is_integer(json_object_get(o, member)));
+	return json_integer_value(json_object_get(o, member));
+}
+
+static const char *text(const json_t *o, const char *member)
+{
+	assert_true(json_is_string(json_object_get(o, member)));
+	return json_string_value(json_object_get(o, member));
+}
+
+/* Waits, bounded, until a port is in this state. */
+static void state_wait(struct rig *rig, const char *port, const char *wanted)
+{
+	const struct timespec pause = {.tv_nsec = 50000000};
+
+	for (int i = 0; i < 200; i++) {
+		json_t *view = show_json(rig, "");
+		json_t *o = find(view, "ports", "name", port);
+		bool there = o && !strcmp(text(o, "state"), wanted);
+
+		json_decref(view);
+		if (there)
+			return;
+		nanosleep(&pause, NULL);
+	}
+	fail_msg("port %s does not become %s", port, wanted);
+}
+
+/* "a/0 poller thread (was softirq), 41 us\n", whatever the time. */
+static void assert_switched(const char *line, const char *before)
+{
+	char *end;
+
+	assert_memory_equal(line, before, strlen(before));
+	strtod(line + strlen(before), &end);
+	assert_true(end > line + strlen(before));
+	assert_true(!strcmp(end, " us\n") || !strcmp(end, " ms\n") || !strcmp(end, " ns\n"));
+}
+
+/* Bridges two links, moves its polling while it does, and ends by Ctrl-C. */
+static void bridge_moves(struct rig *rig, const char *kind)
+{
+	struct process engine, p;
+	json_t *view, *o;
+
+	for (int i = 0; i < 2; i++)
+		netns_spec(&rig->links, i, kind, "", rig->spec[i]);
+	engine_start(rig, &engine, "run --run-dir %s %s %s", rig->base, rig->spec[0], rig->spec[1]);
+	assert_int_equal(netns_cross(&rig->links, 0, 2000, 60), 2000);
+	assert_int_equal(napier(rig, &p, "set --run-dir %s p0 poller=thread", rig->base), 0);
+	assert_switched(p.out, "p0/0 poller thread (was softirq), ");
+	assert_int_equal(netns_cross(&rig->links, 0, 2000, 60), 2000);
+	assert_int_equal(netns_cross(&rig->links, 1, 500, 1514), 500);
+	assert_int_equal(napier(rig, &p, "set --run-dir %s p0/0 poller=thread", rig->base), 0);
+	assert_string_equal(p.out, "p0/0 poller thread\n");
+
+	view = show_json(rig, "");
+	assert_string_equal(text(json_object_get(view, "engine"), "name"), "default");
+	assert_int_equal(number(json_object_get(view, "engine"), "pid"), engine.pid);
+	o = find(view, "ports", "name", "p0");
+	assert_int_equal(number(o, "rx_packets"), 4000);
+	assert_int_equal(number(o, "tx_packets"), 500);
+	assert_string_equal(text(o, "state"), "up");
+	o = find(view, "napis", "port", "p0");
+	assert_string_equal(text(o, "poller"), "thread");
+	assert_string_equal(text(json_object_get(o, "thread"), "name"), "napi/p0-0");
+	json_decref(view);
+
+	engine_signal(rig, &engine, SIGINT);
+	assert_int_equal(engine.status, 0);
+	assert_non_null(strstr(engine.out, "received 4500 + cloned "));
+	assert_null(strstr(engine.err, "error"));
+}
+
+static void bridge_moves_packet(void **state)
+{
+	bridge_moves(*state, "packet");
+}
+
+static void bridge_moves_xdp(void **state)
+{
+	bridge_moves(*state, "xdp");
+}
+
+/* What others do to a thread is shown, and not fought (case 26). */
+static void shows_outside_changes(void **state)
+{
+	struct rig *rig = *state;
+	struct sched_param fifo = {.sched_priority = 3};
+	struct process engine, p;
+	json_t *view, *o, *thread;
+	cpu_set_t first;
+	pid_t tid;
+
+	engine_start(rig, &engine, "run --poller thread --run-dir %s %s", rig->base, rig->spec[0]);
+	view = show_json(rig, " p0/0");
+	thread = json_object_get(json_array_get(json_object_get(view, "napis"), 0), "thread");
+	tid = (pid_t)number(thread, "tid");
+	assert_string_equal(text(thread, "class"), "fair");
+	json_decref(view);
+
+	CPU_ZERO(&first);
+	CPU_SET(0, &first);
+	assert_int_equal(sched_setaffinity(tid, sizeof(first), &first), 0);
+	assert_int_equal(sched_setscheduler(tid, SCHED_FIFO, &fifo), 0);
+	view = show_json(rig, "");
+	o = find(view, "napis", "port", "p0");
+	thread = json_object_get(o, "thread");
+	assert_string_equal(text(thread, "cpus"), "0");
+	assert_string_equal(text(thread, "class"), "fifo");
+	assert_int_equal(number(thread, "priority"), 3);
+	assert_string_equal(text(json_object_get(o, "thread_asked"), "class"), "fair");
+	json_decref(view);
+
+	/* One key changes one thing: the affinity stays as others made it. */
+	assert_int_equal(napier(rig, &p, "set --run-dir %s p0 nice=5", rig->base), 0);
+	assert_int_equal(getpriority(PRIO_PROCESS, (id_t)tid), 5);
+	assert_int_equal(sched_getaffinity(tid, sizeof(first), &first), 0);
+	assert_int_equal(CPU_COUNT(&first), 1);
+	assert_non_null(strstr(p.out, "p0/0 class fair nice 5, thread "));
+	engine_signal(rig, &engine, SIGTERM);
+	assert_int_equal(engine.status, 0);
+}
+
+static void sets_keep(void **state)
+{
+	struct rig *rig = *state;
+	struct process engine, p;
+	json_t *view;
+
+	engine_start(rig, &engine, "run --run-dir %s %s", rig->base, rig->spec[0]);
+	assert_int_equal(napier(rig, &p, "set --run-dir %s p1 poller=thread weight=16", rig->base),
+			 0);
+	assert_string_equal(p.out, "p1: kept, as there is no such port now\n");
+	assert_int_equal(napier(rig, &p, "set --run-dir %s p0/9 weight=16", rig->base), 0);
+	assert_string_equal(p.out, "p0/9: kept, as there is no such queue now\n");
+	assert_int_equal(napier(rig, &p, "set --run-dir %s default poller=thread", rig->base), 0);
+	assert_string_equal(p.out, "default poller thread\n");
+	assert_int_equal(napier(rig, &p, "set --run-dir %s p0 weight=16 cpu=0", rig->base), 0);
+	assert_string_equal(p.out, "p0/0 weight 16, cpu 0\n");
+	assert_int_equal(napier(rig, &p, "set --run-dir %s p0 class=fifo priority=4", rig->base),
+			 0);
+	assert_string_equal(p.out, "p0/0 class kept for its thread (poller softirq has none)\n");
+
+	assert_int_equal(napier(rig, &p, "port add --run-dir %s %s", rig->base, rig->spec[1]), 0);
+	assert_memory_equal(p.out, "p1: packet:in1, ", 16);
+	view = show_json(rig, " p1");
+	assert_string_equal(text(find(view, "napis", "port", "p1"), "poller"), "thread");
+	assert_int_equal(number(find(view, "napis", "port", "p1"), "weight"), 16);
+	json_decref(view);
+	assert_int_equal(netns_cross(&rig->links, 0, 500, 60), 500);
+	assert_int_equal(napier(rig, &p, "port remove --run-dir %s p1", rig->base), 0);
+	view = show_json(rig, "");
+	assert_null(find(view, "ports", "name", "p1"));
+	json_decref(view);
+
+	assert_int_equal(napier(rig, &p, "stop --run-dir %s", rig->base), 0);
+	process_end(&engine);
+	rig->engine = 0;
+	assert_int_equal(engine.status, 0);
+	assert_true(notified(rig, "STOPPING=1", 0));
+}
+
+/* Exact words, exit status, and a running engine that does not mind. */
+static void refuses_sets(void **state)
+{
+	static const struct {
+		const char *arguments;
+		int status;
+		const char *says;
+	} cases[] = {
+		{"set p0 poller=napi", 2,
+		 "unknown poller \"napi\": the pollers are softirq, thread"},
+		{"set p0 speed=9", 2,
+		 "unknown key \"speed\": the keys are poller, weight, cpu, cpus, class, nice, "
+		 "priority"},
+		{"set p0 poller", 2,
+		 "\"poller\" is not KEY=VALUE: the keys are poller, weight, cpu, cpus, class, "
+		 "nice, "
+		 "priority"},
+		{"set p0", 2, "set: give PORT[/QUEUE] or default, then KEY=VALUE…"},
+		{"set p0 weight=65", 2, "weight=65: out of range 1..64"},
+		{"set p0 class=fifo", 2, "class=fifo needs priority=1..99"},
+		{"set p0/64 weight=1", 2, "p0/64: queues are 0..63"},
+		{"set p0 cpu=1000", 1, "cpu 1000: not an engine CPU; those are 0"},
+		{"set p0 cpus=1000", 1,
+		 "cpus: CPU 1000 cannot be used: this process may run on CPUs 0"},
+		{"set default weight=1", 1, "the default has one key: poller"},
+		{"show p7", 1, "no port or queue p7: the ports are p0"},
+		{"show p0/7", 1, "no port or queue p0/7: the ports are p0"},
+		{"show p0 p1", 2, "show: too many arguments"},
+		{"show --colour", 2, "unknown option --colour: see napier show --help"},
+		{"show -xj", 2, "unknown option -x: see napier show --help"},
+		{"show --name", 2, "--name needs a value: see napier show --help"},
+		{"show --name other", 1,
+		 "no engine named other is running (run directory %s/other)"},
+		{"stop --name ../x", 2, "name \"../x\": 1 to 31 letters, digits, '_', '-' or '.'"},
+		{"port remove p7", 1, "no port p7: napier show lists them"},
+		{"port", 2, "port: what to do: add SPEC or remove PORT"},
+		{"port add", 2, "port add: SPEC, such as xdp:eth0, is missing"},
+		{"port add packet:in0,name=p0", 1,
+		 "port p0 is there already: give this one name=… after a comma"},
+		{"port add mem:x pvid=1", 1, "port x: VLANs need vlan_filtering = true in handler"},
+		{"start", 2, "unknown command \"start\": see napier --help"},
+	};
+	struct rig *rig = *state;
+	struct process engine, p;
+
+	engine_start(rig, &engine, "run --cpus 0 --run-dir %s %s", rig->base, rig->spec[0]);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const char *rest = strchrnul(cases[i].arguments, ' ');
+		int command = (int)(rest - cases[i].arguments);
+		char says[512], expected[600];
+
+		snprintf(says, sizeof(says), cases[i].says, rig->base);
+		snprintf(expected, sizeof(expected), "napier: %s", says);
+		napier(rig, &p, "%.*s --run-dir %s%s", command, cases[i].arguments, rig->base,
+		       rest);
+		/* A list of CPUs may go on. */
+		if (strncmp(p.err, expected, strlen(expected)))
+			assert_string_equal(p.err, expected);
+		assert_int_equal(p.status, cases[i].status);
+		assert_string_equal(p.out, "");
+		assert_ptr_equal(strchr(p.err, '\n'), p.err + strlen(p.err) - 1);
+	}
+	assert_int_equal(netns_run(&rig->links, rig->links.inner[0], "true"), 0);
+	engine_signal(rig, &engine, SIGTERM);
+	assert_int_equal(engine.status, 0);
+}
+
+/* Does not start: one line, a status, and nothing left (rig_close looks). */
+static void refuses_to_run(void **state)
+{
+	struct rig *rig = *state;
+	const char *ns = rig->links.lab->namespace[rig->links.inner[0]].name;
+	char file[64], truncated[64], empty[64], conf[64];
+	struct {
+		const char *arguments;
+		int status;
+		const char *says;
+	} cases[] = {
+		{"", 2, "no ports: name at least one, such as xdp:eth0"},
+		{"eth0", 2, "port 'eth0': must be KIND:TARGET; kinds are "},
+		{"dpdk:eth0", 2, "port 'dpdk:eth0': no kind 'dpdk'; kinds are "},
+		{"--poller x packet:in0", 2,
+		 "unknown poller \"x\": the pollers are softirq, thread"},
+		{"--handler hub packet:in0", 2,
+		 "unknown handler \"hub\": the handlers are bridge, drop"},
+		{"--frames 3 packet:in0", 2, "frames=3: out of range 64..4194304"},
+		{"--cpus x packet:in0", 2, "cpus=x: not a list of CPUs such as 0-3,8, or any"},
+		{"--cpus 1000 packet:in0", 1, "CPU 1000 cannot be used: this process may run on"},
+		{"mem:a mem:a", 2, "port a is there twice: give one of them name=…"},
+		{"packet:in0 -c /nowhere", 1, "/nowhere: No such file or directory"},
+		{"packet:nope%d,netns=", 1, "interface 'nope%d' is not there (see: ip link"},
+		{"xdp:nope%d,netns=", 1, NULL},
+		{"packet:in0,netns=nowhere%d", 1, "network namespace 'nowhere%d': "},
+		{"packet:in0,colour=red,netns=", 1, "packet:in0: unknown option 'colour=red'"},
+		{"xdp:in0,ring=1000,netns=", 1, "xdp:in0: ring=1000: must be a power of two"},
+		{"xdp:in0,queues=9,netns=", 1,
+		 "xdp:in0: queues=9, but the interface has 1 receive"},
+		{"pcap:/nowhere.pcap", 1, NULL},
+		{"pcap:%s", 1, NULL}, /* filled in below */
+	};
+	static const char header[] =
+		"\xd4\xc3\xb2\xa1\x02\0\x04\0\0\0\0\0\0\0\0\0\xff\xff\0\0\1\0\0";
+	struct process p;
+	int fd;
+
+	for (size_t i = 0; i + 1 < sizeof(cases) / sizeof(*cases); i++) {
+		char arguments[512], says[512], netns[64] = "";
+
+		snprintf(arguments, sizeof(arguments), cases[i].arguments, (int)getpid());
+		if (strlen(arguments) > 6 && !strcmp(arguments + strlen(arguments) - 6, "netns="))
+			snprintf(netns, sizeof(netns), "%s", ns);
+		napier(rig, &p, "run --run-dir %s %s%s", rig->base, arguments, netns);
+		assert_string_equal(p.out, "");
+		assert_int_equal(p.status, cases[i].status);
+		if (!*p.err || strchr(p.err, '\n') != p.err + strlen(p.err) - 1)
+			fail_msg("run %s: not one line: %s", arguments, p.err);
+		if (!cases[i].says)
+			continue;
+		snprintf(says, sizeof(says), cases[i].says, (int)getpid());
+		if (!strstr(p.err, says))
+			fail_msg("run %s: %s, not: %s", arguments, p.err, says);
+	}
+
+	/* Files that are not what they should be. */
+	fd = file_new(rig, "not-a-pcap", file);
+	assert_int_equal(write(fd, "hello, world, this is text\n", 27), 27);
+	close(fd);
+	fd = file_new(rig, "empty", empty);
+	close(fd);
+	fd = file_new(rig, "truncated", truncated);
+	assert_int_equal(write(fd, header, 10), 10);
+	close(fd);
+	fd = file_new(rig, "conf", conf);
+	assert_int_equal(write(fd, "ports = (\n{ prt = 1; } );\n", 26), 26);
+	close(fd);
+	for (int i = 0; i < 3; i++) {
+		const char *path = (const char *[]){file, empty, truncated}[i];
+
+		assert_int_equal(napier(rig, &p, "run --run-dir %s pcap:%s", rig->base, path), 1);
+		assert_non_null(strstr(p.err, path));
+		assert_ptr_equal(strchr(p.err, '\n'), p.err + strlen(p.err) - 1);
+	}
+	assert_int_equal(napier(rig, &p, "run --run-dir %s -c %s", rig->base, conf), 1);
+	assert_non_null(strstr(p.err, ":2: this port has no device"));
+	unlink(file);
+	unlink(empty);
+	unlink(truncated);
+	unlink(conf);
+}
+
+/* A second engine of the same name, and one of another name on the same interface. */
+static void refuses_second(void **state)
+{
+	struct rig *rig = *state;
+	struct process engine, p;
+	char says[256];
+
+	for (int i = 0; i < 2; i++)
+		netns_spec(&rig->links, i, "xdp", "", rig->spec[i]);
+	engine_start(rig, &engine, "run --run-dir %s %s %s", rig->base, rig->spec[0], rig->spec[1]);
+	assert_int_equal(napier(rig, &p, "run --run-dir %s mem:x", rig->base), 1);
+	snprintf(says, sizeof(says),
+		 "napier: an engine named default is running (pid %d): napier stop it, or give "
+		 "this one another --name\n",
+		 (int)engine.pid);
+	assert_string_equal(p.err, says);
+	assert_int_equal(napier(rig, &p, "run --run-dir %s --name two %s", rig->base, rig->spec[0]),
+			 1);
+	assert_non_null(strstr(p.err, "xdp:in0: the interface has an XDP program already"));
+	assert_int_equal(netns_cross(&rig->links, 0, 1000, 60), 1000);
+	engine_signal(rig, &engine, SIGTERM);
+	assert_int_equal(engine.status, 0);
+}
+
+/* After kill -9 the interfaces and the run directory are free for the next. */
+static void survives_kill(void **state)
+{
+	struct rig *rig = *state;
+	struct process engine, p;
+
+	for (int i = 0; i < 2; i++)
+		netns_spec(&rig->links, i, "xdp", "", rig->spec[i]);
+	for (int round = 0; round < 2; round++) {
+		engine_start(rig, &engine, "run --run-dir %s %s %s", rig->base, rig->spec[0],
+			     rig->spec[1]);
+		assert_int_equal(netns_cross(&rig->links, round, 1000, 60), 1000);
+		engine_signal(rig, &engine, SIGKILL);
+		assert_int_equal(napier(rig, &p, "show --run-dir %s", rig->base), 1);
+		assert_memory_equal(p.err, "napier: no engine named default is running", 42);
+		assert_int_equal(napier(rig, &p, "stop --run-dir %s", rig->base), 1);
+		assert_memory_equal(p.err, "napier: no engine named default is running", 42);
+	}
+	engine_start(rig, &engine, "run --run-dir %s %s %s", rig->base, rig->spec[0], rig->spec[1]);
+	assert_int_equal(netns_cross(&rig->links, 0, 1000, 60), 1000);
+	engine_signal(rig, &engine, SIGTERM);
+	assert_int_equal(engine.status, 0);
+}
+
+/* show reads the counters, and asks nobody. */
+static void shows_while_stuck(void **state)
+{
+	struct rig *rig = *state;
+	struct process engine, p;
+
+	engine_start(rig, &engine, "run --run-dir %s %s", rig->base, rig->spec[0]);
+	kill(engine.pid, SIGSTOP);
+	assert_int_equal(napier(rig, &p, "show --run-dir %s", rig->base), 0);
+	assert_non_null(strstr(p.out, "engine default: pid "));
+	assert_non_null(strstr(p.out, "packet:in0"));
+	assert_int_equal(napier(rig, &p, "show --names --run-dir %s", rig->base), 0);
+	assert_string_equal(p.out, "p0\np0/0\n");
+	kill(engine.pid, SIGCONT);
+	engine_signal(rig, &engine, SIGTERM);
+	assert_int_equal(engine.status, 0);
+}
+
+static void follows_links(void **state)
+{
+	struct rig *rig = *state;
+	struct netlab *lab = rig->links.lab;
+	unsigned ns = rig->links.inner[1];
+	struct process engine, p;
+	struct error err = {0};
+	json_t *view;
+
+	engine_start(rig, &engine, "run --run-dir %s %s %s", rig->base, rig->spec[0], rig->spec[1]);
+	assert_int_equal(napier(rig, &p, "set --run-dir %s p1 poller=thread", rig->base), 0);
+	netlab_link_up(lab, ns, "in1", false, &err);
+	state_wait(rig, "p1", "down");
+	netlab_link_up(lab, ns, "in1", true, &err);
+	state_wait(rig, "p1", "up");
+	assert_int_equal(netlab_link_delete(lab, ns, "in1", &err), 0);
+	state_wait(rig, "p1", "gone");
+	assert_int_equal(netlab_veth_add(lab, rig->links.outer[1], "out1", ns, "in1", &err), 0);
+	netlab_link_up(lab, rig->links.outer[1], "out1", true, &err);
+	netlab_link_up(lab, ns, "in1", true, &err);
+	state_wait(rig, "p1", "up");
+	/* What was set before holds again. */
+	view = show_json(rig, " p1/0");
+	assert_string_equal(text(find(view, "napis", "port", "p1"), "poller"), "thread");
+	json_decref(view);
+	assert_int_equal(napier(rig, &p, "port remove --run-dir %s p1", rig->base), 0);
+	engine_signal(rig, &engine, SIGTERM);
+	assert_int_equal(engine.status, 0);
+	assert_non_null(strstr(engine.err, "port p1: in1 is back, opened again\n"));
+}
+
+/* A port whose device is not there yet. */
+static void waits_for_links(void **state)
+{
+	struct rig *rig = *state;
+	struct netlab *lab = rig->links.lab;
+	unsigned ns = rig->links.inner[0];
+	struct process engine;
+	struct error err = {0};
+
+	engine_start(rig, &engine, "run --run-dir %s %s packet:late0,name=late,wait=yes,netns=%s",
+		     rig->base, rig->spec[0], lab->namespace[ns].name);
+	state_wait(rig, "late", "gone");
+	assert_int_equal(netlab_veth_add(lab, ns, "late1", ns, "late0", &err), 0);
+	netlab_link_up(lab, ns, "late0", true, &err);
+	netlab_link_up(lab, ns, "late1", true, &err);
+	state_wait(rig, "late", "up");
+	engine_signal(rig, &engine, SIGTERM);
+	assert_int_equal(engine.status, 0);
+}
+
+/* The parent ends when all is open, and with what went wrong. */
+static void goes_into_the_background(void **state)
+{
+	struct rig *rig = *state;
+	struct process p;
+	json_t *view;
+	long long pid;
+
+	assert_int_equal(napier(rig, &p, "run -d --run-dir %s %s", rig->base, rig->spec[0]), 0);
+	view = show_json(rig, "");
+	pid = number(json_object_get(view, "engine"), "pid");
+	json_decref(view);
+	assert_int_not_equal(pid, p.pid);
+	assert_int_equal(napier(rig, &p, "run -d --run-dir %s mem:x", rig->base), 1);
+	assert_memory_equal(p.err, "napier: an engine named default is running", 42);
+	assert_int_equal(napier(rig, &p, "stop --run-dir %s", rig->base), 0);
+	assert_int_equal(napier(rig, &p, "run -d --run-dir %s xdp:nope", rig->base), 1);
+	assert_non_null(strstr(p.err, "nope"));
+	while (notified(rig, "", 0))
+		;
+}
+
+/* Files only: it ends by itself, with all sent. */
+static void ends_with_its_input(void **state)
+{
+	static const unsigned char head[24] = {0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0,
+					       0,    0,	   0,	 0,    0, 0, 4, 0, 1, 0, 0, 0};
+	unsigned char record[16 + 60] = {0};
+	struct rig *rig = *state;
+	char in[64], out[64];
+	struct process p;
+	struct stat st;
+	int fd = file_new(rig, "in.pcap", in);
+
+	record[8] = record[12] = 60;
+	memcpy(record + 16, "\xff\xff\xff\xff\xff\xff\x02\0\0\0\0\x01\x88\xb5", 14);
+	assert_int_equal(write(fd, head, sizeof(head)), sizeof(head));
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(write(fd, record, sizeof(record)), sizeof(record));
+	close(fd);
+	snprintf(out, sizeof(out), "%s/out.pcap", rig->base);
+	if (napier(rig, &p, "run --run-dir %s pcap:%s,name=a pcap:,%s,name=b", rig->base, in, out))
+		fail_msg("%s", p.err);
+	assert_non_null(strstr(p.out, "received 1000 + cloned 0 = transmitted 1000 + delivered 0 + "
+				      "dropped 0\n"));
+	assert_int_equal(stat(out, &st), 0);
+	assert_int_equal(st.st_size, 24 + 1000 * 76);
+	unlink(in);
+	unlink(out);
+}
+
+static void tells_about_itself(void **state)
+{
+	static const char *const commands[] = {"run", "show", "set", "port", "stop"};
+	struct rig *rig = *state;
+	struct process p;
+
+	assert_int_equal(napier(rig, &p, "--version"), 0);
+	assert_string_equal(p.out, "napier " VERSION "\n");
+	assert_int_equal(napier(rig, &p, "--help"), 0);
+	for (int i = 0; i < 5; i++) {
+		char begin[64];
+
+		assert_non_null(strstr(p.out, commands[i]));
+		snprintf(begin, sizeof(begin), "Usage: napier %s ", commands[i]);
+		assert_int_equal(napier(rig, &p, "%s --help", commands[i]), 0);
+		assert_memory_equal(p.out, begin, strlen(begin));
+		assert_null(strchr(p.out, '\033')); /* no colour into a file */
+		assert_int_equal(napier(rig, &p, "--help"), 0);
+	}
+}
+
+int main(void)
+{
+#define in_rig(test) cmocka_unit_test_setup_teardown(test, rig_open, rig_close)
+	const struct CMUnitTest tests[] = {
+		in_rig(tells_about_itself),
+		in_rig(bridge_moves_packet),
+		in_rig(bridge_moves_xdp),
+		in_rig(shows_outside_changes),
+		in_rig(sets_keep),
+		in_rig(refuses_sets),
+		in_rig(refuses_to_run),
+		in_rig(refuses_second),
+		in_rig(survives_kill),
+		in_rig(shows_while_stuck),
+		in_rig(follows_links),
+		in_rig(waits_for_links),
+		in_rig(goes_into_the_background),
+		in_rig(ends_with_its_input),
+	};
+
+	netns_require();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
