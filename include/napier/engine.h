@@ -48,9 +48,9 @@ struct pool *engine_pool(struct engine *engine);
 const struct counters_file *engine_counters(struct engine *engine);
 
 /*
- * Opens a port and enables its NAPIs, each with the poller set for it before (napier's
- * engine_poller_set), or else the default. Its packets are dropped (DROP_NO_HANDLER) until it has a
- * handler. -EEXIST: the name is taken.
+ * Opens a port and (unless config->disabled) enables its NAPIs, each with the poller set for it
+ * before (napier's engine_poller_set), or else the default. Its packets are dropped
+ * (DROP_NO_HANDLER) until it has a handler. -EEXIST: the name is taken.
  */
 int engine_port_add(struct engine *engine, const struct port_config *config, struct port **out,
 		    struct error *err);

@@ -30,7 +30,8 @@ struct port_config {
 	char netns[64];		  /* name under /run/netns, or a path; empty: the caller's */
 	uint32_t queues;	  /* 0: as many as the device has */
 	uint32_t ring;		  /* descriptors per ring, a power of two; 0: the kind's default */
-	char options[256];	  /* what is left of the text: keys that only the kind knows */
+	bool disabled;	   /* its NAPIs stay so until napi_enable: not polled before all is set */
+	char options[256]; /* what is left of the text: keys that only the kind knows */
 };
 
 /* -EINVAL with the text and what is wrong with it. */
@@ -46,6 +47,7 @@ enum port_feature {
 	PORT_TX_CSUM = 1 << 0, /* transmit takes PACKET_CSUM_PARTIAL */
 	PORT_TX_GSO = 1 << 1,  /* transmit takes PACKET_GSO, chains included */
 	PORT_FINITE = 1 << 2,  /* its input ends by itself (a file) */
+	PORT_SINK = 1 << 3,    /* it has no input at all */
 };
 
 enum port_state {

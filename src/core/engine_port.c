@@ -233,7 +233,7 @@ static int port_add_locked(struct engine *engine, struct engine_port *ep, struct
 		return rc;
 	}
 	engine->port[ep->port.index] = &ep->port;
-	for (uint32_t i = 0; i < ep->port.queues; i++)
+	for (uint32_t i = 0; i < ep->port.queues && !ep->config.disabled; i++)
 		napi_enable_locked(&ep->napi[i]);
 	return 0;
 }

@@ -142,7 +142,9 @@ static int files_open(struct port *port, struct pcap_port *pp, struct port_confi
 		rc = recording_open(o.output, pp->replay ? replay_fd(pp->replay) : -1, vector,
 				    &pp->recording, err);
 	pp->input = config->target[0];
-	if (pp->input && o.loop)
+	if (!pp->input)
+		port->features |= PORT_SINK;
+	else if (o.loop)
 		port->features |= PORT_FINITE;
 	return rc;
 }
