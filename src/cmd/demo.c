@@ -154,7 +154,7 @@ static int demo_run(int argc, char **argv)
 		}
 	}
 	if (optind < argc)
-		return misused(&command_demo, "demo: \"%s\": it takes no arguments", argv[optind]);
+		return misused("demo: \"%s\": it takes no arguments", argv[optind]);
 	if (isatty(STDERR_FILENO))
 		demo.plan.progress = progress_print;
 	return demo_go(&demo, json);

@@ -38,7 +38,6 @@ static int end_wait(const struct service *service, int signals)
 		{.fd = signals, .events = POLLIN},
 		{.fd = service_done_fd(service), .events = POLLIN},
 	};
-
 	struct signalfd_siginfo taken;
 
 	while (poll(wait, 2, -1) < 0) {

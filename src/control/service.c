@@ -104,7 +104,7 @@ static int control_start(struct service *service, struct error *err)
 	return server_open(path, service->runner, service_answer, service, &service->server, err);
 }
 
-static int ports_start(struct service *service, struct error *err)
+static int ports_open(struct service *service, struct error *err)
 {
 	struct setup *setup = service->setup;
 	int rc = 0;
@@ -144,7 +144,9 @@ static int service_start(struct service *service, struct error *err)
 	if (!rc)
 		rc = control_start(service, err);
 	if (!rc)
-		rc = ports_start(service, err);
+		rc = ports_open(service, err);
+	if (!rc)
+		rc = service_ports_start(service, err);
 	if (rc)
 		return rc;
 	atomic_store_explicit(&service->ready, true, memory_order_release);

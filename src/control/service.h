@@ -39,6 +39,7 @@ struct service {
 	struct monitor *monitor;
 	int done; /* eventfd */
 	bool done_told;
+	bool started;	    /* ports receive */
 	_Atomic bool ready; /* the control runner may work */
 	int64_t retry;	    /* when absent ports are tried next */
 	struct service_port *ports[SETUP_PORTS_MAX];
@@ -72,14 +73,17 @@ int service_port_add(struct service *service, struct setup_port *port, struct se
 		     struct error *err);
 /* -ENOENT, -ETIMEDOUT */
 int service_port_remove(struct service *service, const char *name, struct error *err);
+/* Ports that are added from now on receive at once; those that are there, too. */
+int service_ports_start(struct service *service, struct error *err);
 struct service_port *service_port_find(struct service *service, const char *name);
 /* monitor_report */
 void service_link(void *arg, struct watch *watch, enum link_event event);
 /* Tries the absent ports again when it is time; returns when that will be. */
 int64_t service_ports_retry(struct service *service, int64_t now);
-/* There are finite ports only, and all have ended. */
-bool service_ports_ended(const struct service *service);
+/* All that can be received ends by itself. */
 bool service_ports_finite(const struct service *service);
+/* Where that is so: it has. */
+bool service_ports_ended(const struct service *service);
 /* Closes and frees all; for the end. */
 void service_ports_free(struct service *service);
 

@@ -86,10 +86,38 @@ static int vlans_set(struct service *service, struct service_port *sp, struct er
 	return 0;
 }
 
+static int port_enable(struct port *port)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && i < port->queues; i++)
+		rc = napi_enable(port->queue[i].napi);
+	return rc;
+}
+
+int service_ports_start(struct service *service, struct error *err)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && i < service->ports_n; i++) {
+		struct port *port = service->ports[i]->port;
+
+		rc = port ? port_enable(port) : 0;
+		if (rc)
+			error_set(err, rc, "port %s: %s", port->name, strerror(-rc));
+	}
+	service->started = !rc;
+	return rc;
+}
+
+/* Nothing is received before the port is all it should be, and at start before all ports are. */
 static int port_open(struct service *service, struct service_port *sp, struct error *err)
 {
-	const struct port_config *config = &sp->setup->config;
-	int rc = engine_port_add(service->engine, config, &sp->port, err);
+	struct port_config *config = &sp->setup->config;
+	int rc;
+
+	config->disabled = true;
+	rc = engine_port_add(service->engine, config, &sp->port, err);
 
 	if (rc) {
 		sp->port = NULL;
@@ -103,6 +131,8 @@ static int port_open(struct service *service, struct service_port *sp, struct er
 	if (!rc)
 		rc = vlans_set(service, sp, err);
 	sp->told = (enum port_state)atomic_load(&sp->port->state);
+	if (!rc && service->started)
+		rc = port_enable(sp->port);
 	if (!rc)
 		return 0;
 	monitor_unwatch(service->monitor, &sp->watch);
@@ -292,13 +322,16 @@ int64_t service_ports_retry(struct service *service, int64_t now)
 
 bool service_ports_finite(const struct service *service)
 {
+	bool any = false;
+
 	for (uint32_t i = 0; i < service->ports_n; i++) {
 		const struct port *port = service->ports[i]->port;
 
-		if (!port || !(port->features & PORT_FINITE))
+		if (!port || !(port->features & (PORT_FINITE | PORT_SINK)))
 			return false;
+		any |= port->features & PORT_FINITE;
 	}
-	return service->ports_n;
+	return any;
 }
 
 bool service_ports_ended(const struct service *service)
@@ -306,10 +339,10 @@ bool service_ports_ended(const struct service *service)
 	for (uint32_t i = 0; i < service->ports_n; i++) {
 		const struct port *port = service->ports[i]->port;
 
-		if (!port || atomic_load(&port->state) != PORT_ENDED)
+		if ((port->features & PORT_FINITE) && atomic_load(&port->state) != PORT_ENDED)
 			return false;
 	}
-	return service->ports_n;
+	return true;
 }
 
 void service_ports_free(struct service *service)

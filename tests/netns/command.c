@@ -500,7 +500,8 @@ static void refuses_to_run(void **state)
 		snprintf(arguments, sizeof(arguments), cases[i].arguments, (int)getpid());
 		if (strlen(arguments) > 6 && !strcmp(arguments + strlen(arguments) - 6, "netns="))
 			snprintf(netns, sizeof(netns), "%s", ns);
-		napier(rig, &p, "run --run-dir %s %s%s", rig->base, arguments, netns);
+		napier(rig, &p, "run --run-dir %s%s%s%s", rig->base, *arguments ? " " : "",
+		       arguments, netns);
 		assert_string_equal(p.out, "");
 		assert_int_equal(p.status, cases[i].status);
 		if (!*p.err || strchr(p.err, '\n') != p.err + strlen(p.err) - 1)
