@@ -234,7 +234,7 @@ void source_start(struct source *source)
 
 static bool source_done(void *arg)
 {
-	const volatile struct source *source = arg;
+	const struct source *source = arg;
 
 	return source->sent >= source->count;
 }

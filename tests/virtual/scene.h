@@ -47,7 +47,7 @@ struct source {
 	int64_t interval; /* ns between times */
 	uint32_t count;	  /* in all; 0: until stopped */
 	/* results */
-	uint32_t sent; /* accepted by the port */
+	_Atomic uint32_t sent; /* accepted by the port */
 	uint32_t full; /* times that the port or the pool was full */
 	/* inside */
 	struct runner *runner;
