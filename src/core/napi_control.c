@@ -62,8 +62,8 @@ static void napi_request(struct napi *napi, uint32_t request)
 
 	while (!atomic_compare_exchange_weak(&napi->state, &state, state | request | NAPI_SCHED))
 		;
-	if (!(state & NAPI_SCHED))
-		napi_release(napi);
+	if (!(state & NAPI_SCHED) && !napi_release(napi))
+		poller_ops(napi_poller(napi))->dispatch(napi); /* it failed: the token goes on */
 }
 
 /* Takes a request back. False: too late, it has been served, or the holder has claimed it. */
