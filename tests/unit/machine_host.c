@@ -537,6 +537,11 @@ static void places(void **state)
 	assert_int_equal(runner_place(r, &placement), 0);
 	runner_observe(r, &seen);
 	assert_memory_equal(&seen.placement.cpus, &all, sizeof(all));
+	cpuset_add(&placement.cpus, first);
+	cpuset_add(&placement.cpus, CPU_MAX - 1);
+	assert_int_equal(runner_place(r, &placement), -EINVAL);
+	runner_observe(r, &seen);
+	assert_memory_equal(&seen.placement.cpus, &all, sizeof(all));
 	runner_stop(r);
 }
 

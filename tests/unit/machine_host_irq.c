@@ -193,19 +193,19 @@ static void fires_between_yields(void **state)
 	close(fd);
 }
 
-/* A runner that others keep waking looks at its descriptors all the same. */
-static struct step nag_step(void *arg)
+/* A runner that is woken all the time looks at its descriptors all the same. */
+static struct step restless_step(void *arg)
 {
-	runner_wake(*(struct runner **)arg);
-	return STEP(STEP_YIELD);
+	(void)arg;
+	runner_wake(runner_current());
+	return STEP(STEP_WAIT);
 }
 
 static void wakes_do_not_hide_descriptors(void **state)
 {
 	int fd = eventfd(0, EFD_NONBLOCK);
 	struct source s = source_of(fd);
-	struct runner *r = start("nagged", idle_step, NULL);
-	struct runner *nag = start("nag", nag_step, &r);
+	struct runner *r = start("restless", restless_step, NULL);
 
 	(void)state;
 	assert_int_equal(irq_attach(&s.irq, r), 0);
@@ -213,7 +213,6 @@ static void wakes_do_not_hide_descriptors(void **state)
 		event_write(fd);
 		await_fired(&s, i);
 	}
-	runner_stop(nag);
 	runner_stop(r);
 	close(fd);
 }
@@ -657,6 +656,84 @@ static void raised_by_many(void **state)
 	runner_stop(runner);
 }
 
+/* What is pending where its runner has not come to it yet fires at the next one. */
+struct gate {
+	_Atomic int inside, open;
+};
+
+static struct step gate_step(void *arg)
+{
+	struct gate *g = arg;
+
+	atomic_store(&g->inside, 1);
+	machine_notify(machine);
+	while (!atomic_load(&g->open))
+		usleep(100);
+	return STEP(STEP_WAIT);
+}
+
+static bool is_inside(void *arg)
+{
+	return atomic_load(&((struct gate *)arg)->inside);
+}
+
+static void moves_what_is_pending(void **state)
+{
+	int fd = eventfd(0, EFD_NONBLOCK);
+	struct source raised = source_of(-1), armed = source_of(-1), written = source_of(fd);
+	struct gate g = {0};
+	struct runner *a = start("a", gate_step, &g);
+	struct runner *b = start("b", idle_step, NULL);
+
+	(void)state;
+	assert_int_equal(machine_wait(machine, is_inside, &g, machine_now(machine) + LIMIT), 0);
+	assert_int_equal(irq_attach(&raised.irq, a), 0);
+	assert_int_equal(irq_attach(&armed.irq, a), 0);
+	assert_int_equal(irq_attach(&written.irq, a), 0);
+	irq_raise(&raised.irq);
+	irq_arm(&armed.irq, 0);
+	event_write(fd);
+	assert_int_equal(irq_attach(&raised.irq, b), 0);
+	assert_int_equal(irq_attach(&armed.irq, b), 0);
+	assert_int_equal(irq_attach(&written.irq, b), 0);
+	await_fired(&raised, 1);
+	await_fired(&armed, 1);
+	await_fired(&written, 1);
+	assert_ptr_equal(raised.at, b);
+	assert_ptr_equal(armed.at, b);
+	assert_ptr_equal(written.at, b);
+	atomic_store(&g.open, 1);
+	settle(a);
+	settle(b);
+	assert_int_equal(raised.fired + armed.fired + written.fired, 3);
+	runner_stop(a);
+	runner_stop(b);
+	close(fd);
+}
+
+/* An event that came for a source which is gone is not taken for the one in its place. */
+static void tells_old_events_from_new_sources(void **state)
+{
+	int fds[2] = {eventfd(0, EFD_NONBLOCK), 0};
+	struct source old = source_of(fds[0]), new = source_of(-1);
+	struct runner *r = start("busy", busy_step, NULL);
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, raise_for_ever, fds), 0);
+	for (int i = 0; i < 10000; i++) {
+		assert_int_equal(irq_attach(&old.irq, r), 0);
+		irq_detach(&old.irq);
+		assert_int_equal(irq_attach(&new.irq, r), 0);
+		irq_detach(&new.irq);
+	}
+	atomic_store((_Atomic int *)&fds[1], 1);
+	pthread_join(thread, NULL);
+	runner_stop(r);
+	assert_int_equal(new.fired, 0);
+	close(fds[0]);
+}
+
 /*
  * A source moves to and fro, also to runners that come and go, is masked and unmasked, while
  * others raise and write. In every round the last raise (or write, or timer) is answered after it.
@@ -673,6 +750,12 @@ static void answer(struct irq *irq)
 {
 	struct traffic *t = (struct traffic *)irq;
 
+	/* Now and then long enough for a move to come in between. */
+	if (atomic_fetch_add(&t->source.inside, 1))
+		atomic_fetch_add(&t->source.overlaps, 1);
+	if (t->source.fired % 16 == 0)
+		sched_yield();
+	atomic_fetch_sub(&t->source.inside, 1);
 	count(irq);
 	if (t->kind)
 		(void)!read(t->fd, &(uint64_t){0}, sizeof(uint64_t));
@@ -827,6 +910,8 @@ int main(void)
 		TEST(handler_detaches),
 		TEST(handler_moves),
 		TEST(raised_by_many),
+		TEST(moves_what_is_pending),
+		TEST(tells_old_events_from_new_sources),
 		TEST(moves_while_raised),
 		TEST(moves_while_written),
 		TEST(detached_while_raised),
