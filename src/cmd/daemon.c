@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,10 +12,13 @@
 /* Only a byte means ready; a closed pipe means that the child ends, and with what. */
 static _Noreturn void parent_wait(int fd, pid_t child)
 {
+	sigset_t none;
 	ssize_t n;
 	char byte;
 	int status;
 
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
 	do
 		n = read(fd, &byte, 1);
 	while (n < 0 && errno == EINTR);

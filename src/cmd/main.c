@@ -64,11 +64,9 @@ int which_option(const struct command *command, struct which *which, int option,
 		fputs(command->usage, stdout);
 		return DONE;
 	case ':':
-		return misused("%s needs a value: see napier %s --help", given,
-			       command->name);
+		return misused("%s needs a value: see napier %s --help", given, command->name);
 	default:
-		return misused("unknown option %s: see napier %s --help", given,
-			       command->name);
+		return misused("unknown option %s: see napier %s --help", given, command->name);
 	}
 }
 

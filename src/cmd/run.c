@@ -22,13 +22,17 @@ struct run {
 	bool daemon;
 };
 
-/* All threads inherit it, so that signals come to the main thread's descriptor only. */
-static void signals_set(sigset_t *set)
+/*
+ * First of all, so that one that comes during the start ends it in order too. All threads inherit
+ * it: signals come to the main thread's descriptor only.
+ */
+static void signals_block(sigset_t *set)
 {
 	sigemptyset(set);
 	sigaddset(set, SIGINT);
 	sigaddset(set, SIGTERM);
 	sigaddset(set, SIGHUP);
+	sigprocmask(SIG_BLOCK, set, NULL);
 }
 
 /* Until a signal, a request to stop, or the end of all input. */
@@ -89,9 +93,10 @@ static void summary_print(const struct service *service)
 }
 
 /* From open to close, with `signals` blocked and readable. */
-static int service_run(struct run *run, int signals, const sigset_t *set, int ready)
+static int service_run(struct run *run, int signals, int ready)
 {
 	struct service *service;
+	sigset_t again;
 	struct error err;
 	int rc;
 
@@ -105,9 +110,13 @@ static int service_run(struct run *run, int signals, const sigset_t *set, int re
 	notify("READY=1");
 	rc = end_wait(service, signals);
 	notify("STOPPING=1");
-	/* A second signal ends it the hard way, which leaves nothing that a start does not clear.
+	/*
+	 * A second Ctrl-C ends it the hard way, which leaves nothing that a start does not clear.
+	 * Other signals may well come on top of a first, from a parent that got it too.
 	 */
-	sigprocmask(SIG_UNBLOCK, set, NULL);
+	sigemptyset(&again);
+	sigaddset(&again, SIGINT);
+	sigprocmask(SIG_UNBLOCK, &again, NULL);
 	service_stop(service);
 	if (!run->daemon)
 		summary_print(service);
@@ -118,22 +127,19 @@ static int service_run(struct run *run, int signals, const sigset_t *set, int re
 	return rc;
 }
 
-static int run_go(struct run *run)
+static int run_go(struct run *run, const sigset_t *set)
 {
 	int ready = -1, signals, rc;
-	sigset_t set;
 
 	if (run->daemon) {
 		ready = daemon_begin();
 		if (ready < 0)
 			return complain("fork: %s", strerror(-ready));
 	}
-	signals_set(&set);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	signals = signalfd(-1, set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (signals < 0)
 		return complain("signalfd: %s", strerror(errno));
-	rc = service_run(run, signals, &set, ready);
+	rc = service_run(run, signals, ready);
 	close(signals);
 	return rc;
 }
@@ -254,8 +260,10 @@ static int ports_take(struct run *run, char **specs)
 static int run_run(int argc, char **argv)
 {
 	struct run run = {0};
+	sigset_t set;
 	int rc;
 
+	signals_block(&set);
 	setup_init(&run.setup);
 	rc = config_read(&run, argc, argv);
 	if (rc < 0)
@@ -263,7 +271,7 @@ static int run_run(int argc, char **argv)
 	if (rc < 0)
 		rc = ports_take(&run, argv + optind);
 	if (rc < 0)
-		rc = run_go(&run);
+		rc = run_go(&run, &set);
 	setup_free(&run.setup);
 	return rc;
 }

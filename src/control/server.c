@@ -158,6 +158,11 @@ static int64_t client_work(struct client *client, int64_t now, bool *answered)
 	if (client->out)
 		return now + SERVER_RETRY;
 	*answered = client_answer(client);
+	/* In this step: the answer to "stop" has no other. */
+	if (*answered && !client_flush(client, now)) {
+		client_close(client);
+		return TIME_NEVER;
+	}
 	if (*answered || client->refused || client->readable)
 		return now;
 	if (client->ended)
