@@ -85,6 +85,19 @@ static void lost_read(struct xdp_queue *q)
 	irq_raise(&q->queue->irq); /* its poll counts them */
 }
 
+/*
+ * Frames that wait for the kernel, perhaps since the interface was down when they were kicked: with
+ * no more traffic nobody would send them. A busy queue may be met with some, too; it does not mind.
+ */
+static void unsent_look(struct xdp_queue *q)
+{
+	if (__atomic_load_n(q->tx.producer, __ATOMIC_RELAXED) ==
+	    __atomic_load_n(q->tx.consumer, __ATOMIC_RELAXED))
+		return;
+	atomic_store(&q->stuck, true);
+	irq_raise(&q->queue->irq);
+}
+
 static void partial_look(struct xdp_port *xp)
 {
 	bool seen = false;
@@ -180,6 +193,8 @@ void xdp_tick(struct port *port, int64_t now)
 	partial_look(xp);
 	if (device_follow(port, &xp->dev, &link))
 		return;
+	for (uint32_t i = 0; i < port->queues && netdev_link_up(&link); i++)
+		unsent_look(&xp->queue[i]);
 	mtu_look(xp, &link);
 	queues_look(xp, &link);
 	program_look(xp, &link);

@@ -91,8 +91,9 @@ static void thread_generic(void **state)
 	crosses("mode=generic,ring=512", "generic, copy", POLLER_THREAD, false);
 }
 
-/* What an interface could not hand to the other end, by its own counter. */
-static unsigned long tx_dropped(const struct netns_links *links, unsigned ns, const char *name)
+/* A number of an interface's own: the second is of packets, the fourth of those it dropped. */
+static unsigned long tx_counted(const struct netns_links *links, unsigned ns, const char *name,
+				int field)
 {
 	unsigned long dropped;
 	char path[128];
@@ -100,8 +101,8 @@ static unsigned long tx_dropped(const struct netns_links *links, unsigned ns, co
 
 	snprintf(path, sizeof(path), "%s/dropped", links->rundir);
 	assert_int_equal(netns_run(links, ns,
-				   "ip -s link show %s | awk '/TX:/ {getline; print $4}' >%s", name,
-				   path),
+				   "ip -s link show %s | awk '/TX:/ {getline; print $%d}' >%s",
+				   name, field, path),
 			 0);
 	file = fopen(path, "r");
 	assert_non_null(file);
@@ -129,7 +130,7 @@ static void flood_is_accounted(void **state)
 	for (int i = 0; i < 100 && all != n; i++) {
 		sleep_ms(100);
 		all = counter_read(&c->received) + counter_read(&c->lost) +
-		      tx_dropped(&links, links.outer[0], NETNS_OUTER);
+		      tx_counted(&links, links.outer[0], NETNS_OUTER, 4);
 	}
 	assert_int_equal(all, n);
 	assert_true(counter_read(&c->received) > 0);
@@ -414,6 +415,27 @@ static void second_engine_is_told_of_the_first(void **state)
 	netns_links_close(&links);
 }
 
+/* All that the port has transmitted has left by its interface. */
+static bool queue_idle(const struct netns_engine *e, const struct netns_links *links, int side)
+{
+	return netns_transmitted(e->port[side]) ==
+	       tx_counted(links, links->inner[side], links->name[side], 2);
+}
+
+/* Port and kernel have seen that the link is up again; before that a sender's packets are dropped.
+ */
+static void wait_up(const struct netns_engine *e, const struct netns_links *links)
+{
+	for (int i = 0; i < 100 && e->port[0]->state != PORT_UP; i++)
+		sleep_ms(100);
+	assert_int_equal(e->port[0]->state, PORT_UP);
+	assert_int_equal(
+		netns_run(links, links->outer[0],
+			  "for i in $(seq 100); do ip link show out | grep -q 'state UP' && "
+			  "exit 0; sleep 0.1; done; exit 1"),
+		0);
+}
+
 /* Up and down, away and back. */
 static void follows_its_interface(void **state)
 {
@@ -428,9 +450,7 @@ static void follows_its_interface(void **state)
 	assert_int_equal(e.port[0]->state, PORT_DOWN);
 	assert_non_null(strstr(e.log, "p0: the interface is down: ip link set in0 up\n"));
 	assert_int_equal(netns_run(&links, links.inner[0], "ip link set in0 up"), 0);
-	for (int i = 0; i < 100 && e.port[0]->state != PORT_UP; i++)
-		sleep_ms(100);
-	assert_int_equal(e.port[0]->state, PORT_UP);
+	wait_up(&e, &links);
 	assert_int_equal(netns_cross(&links, 0, 1000, 60), 1000);
 	assert_int_equal(netns_cross(&links, 1, 1000, 60), 1000);
 
@@ -439,9 +459,11 @@ static void follows_its_interface(void **state)
 	assert_int_equal(netns_run(&links, links.inner[0], "ip link set in0 down"), 0);
 	netns_flood(&links, 1, 1000, 60);
 	assert_int_equal(netns_run(&links, links.inner[0], "ip link set in0 up"), 0);
-	for (int i = 0; i < 100 && e.port[0]->state != PORT_UP; i++)
+	wait_up(&e, &links);
+	/* What was given to it when it was down goes out now, without further traffic. */
+	for (int i = 0; i < 100 && !queue_idle(&e, &links, 0); i++)
 		sleep_ms(100);
-	sleep_ms(1500);
+	assert_true(queue_idle(&e, &links, 0));
 	netns_drain(&links, 0);
 	assert_int_equal(netns_cross(&links, 1, 1000, 60), 1000);
 
