@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a packet costs inside the engine: mem -> bridge -> mem, at vectors of 64 and of 1.
+ *
+ *   core               ns a packet on the host, from the NAPI's own counters (time in polls)
+ *   core --once N      N packets at vectors of 64 in one thread, on the virtual machine: to be run
+ *                      under callgrind, which counts instructions:
+ *                      valgrind --tool=callgrind --toggle-collect=napi_poll core --once 100000
+ *
+ * The application's side (this thread) gives every packet that comes out back in, so the frames are
+ * in the cache: this is the engine's own cost, without a device's and without cache misses on
+ * data.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <napier/napier.h>
+
+#define CIRCLING 512 /* packets on their way */
+#define REPEATS 5
+#define RUN (200 * NSEC_PER_MSEC)
+
+struct core {
+	struct machine *machine;
+	struct engine *engine;
+	struct port *in, *out;
+	struct context *context;
+};
+
+static void die(const char *what, const struct error *err)
+{
+	fprintf(stderr, "core: %s: %s\n", what, err->text);
+	exit(1);
+}
+
+static struct port *port_open(struct core *core, struct handler *bridge, const char *text)
+{
+	struct port_config config;
+	struct port *port;
+	struct error err;
+
+	if (port_config_parse(text, &config, &err) ||
+	    engine_port_add(core->engine, &config, &port, &err) ||
+	    engine_handler_set(core->engine, port, bridge, &err))
+		die(text, &err);
+	return port;
+}
+
+static void core_open(struct core *core, struct machine *machine, enum poller poller,
+		      uint32_t weight)
+{
+	struct engine_config config = {.machine = machine, .poller = poller, .weight = weight};
+	struct handler *bridge;
+	struct error err;
+
+	core->machine = machine;
+	if (engine_create(&config, &core->engine, &err) ||
+	    bridge_create(core->engine, &(struct bridge_config){ 0 }, &bridge, &err))
+		die("engine", &err);
+	core->in = port_open(core, bridge, "mem:in");
+	core->out = port_open(core, bridge, "mem:out");
+	if (engine_context_open(core->engine, &core->context))
+		die("context", &(struct error){.text = "no memory"});
+}
+
+static void core_close(struct core *core)
+{
+	engine_context_close(core->context);
+	engine_destroy(core->engine);
+	machine_destroy(core->machine);
+}
+
+static void fill(struct packet *p, uint8_t from, uint8_t to)
+{
+	memset(p->data, 0, 60);
+	p->data[0] = p->data[6] = 2;
+	p->data[5] = to;
+	p->data[11] = from;
+	p->data[12] = 0x88;
+	p->data[13] = 0xb5;
+	p->len = p->total = 60;
+}
+
+static bool nothing(void *arg)
+{
+	(void)arg;
+	return false;
+}
+
+/* The bridge learns where `to` is, so nothing is flooded. */
+static void teach(struct core *core)
+{
+	struct packet *p;
+
+	packet_alloc(&core->context->cache, &p, 1);
+	fill(p, 2, 1);
+	mem_port_send(core->out, &p, 1);
+	while (!mem_port_receive(core->in, &p, 1))
+		machine_wait(core->machine, nothing, NULL,
+			     machine_now(core->machine) + NSEC_PER_MSEC);
+	packet_free(&core->context->cache, &p, 1);
+}
+
+static void start(struct core *core)
+{
+	struct packet *v[64];
+
+	teach(core);
+	for (int i = 0; i < CIRCLING / 64; i++) {
+		uint32_t n = packet_alloc(&core->context->cache, v, 64);
+
+		for (uint32_t k = 0; k < n; k++)
+			fill(v[k], 1, 2);
+		mem_port_send(core->in, v, n);
+	}
+}
+
+/* What has come out goes back in. Returns how many. */
+static uint32_t turn(struct core *core)
+{
+	struct packet *v[64];
+	uint32_t n = mem_port_receive(core->out, v, 64);
+	uint32_t sent = 0;
+
+	while (sent < n)
+		sent += mem_port_send(core->in, v + sent, n - sent);
+	return n;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void measure(enum poller poller, uint32_t weight)
+{
+	double ns[REPEATS], per_poll = 0;
+
+	for (int i = 0; i < REPEATS; i++) {
+		const struct napi_counters *c;
+		uint64_t packets, polls, time;
+		struct machine *machine;
+		struct core core;
+		struct error err;
+		int64_t end;
+
+		if (machine_host_create(&machine, &err))
+			die("machine", &err);
+		core_open(&core, machine, poller, weight);
+		start(&core);
+		c = napi_counters(core.in->queue[0].napi);
+		packets = counter_read(&c->received);
+		polls = counter_read(&c->polls);
+		time = counter_read(&c->poll_ns);
+		end = machine_now(machine) + RUN;
+		while (machine_now(machine) < end)
+			for (int k = 0; k < 100; k++)
+				turn(&core);
+		packets = counter_read(&c->received) - packets;
+		polls = counter_read(&c->polls) - polls - counter_read(&c->empty_polls);
+		time = counter_read(&c->poll_ns) - time;
+		ns[i] = (double)time / (double)packets;
+		per_poll = (double)packets / (double)polls;
+		core_close(&core);
+	}
+	qsort(ns, REPEATS, sizeof(*ns), compare);
+	printf("%-8s  vectors of %-2u  %7.1f ns/packet  (%.1f to %.1f), %.1f packets/poll\n",
+	       poller_name(poller), weight, ns[REPEATS / 2], ns[0], ns[REPEATS - 1], per_poll);
+}
+
+static void once(uint32_t packets)
+{
+	struct virtual_config config = {.cpus = 2};
+	struct machine *machine;
+	struct core core;
+	uint64_t done = 0;
+
+	if (machine_virtual_create(&config, &machine))
+		die("machine", &(struct error){.text = "no memory"});
+	core_open(&core, machine, POLLER_THREAD, 64);
+	start(&core);
+	while (done < packets) {
+		machine_virtual_run(machine, machine_now(machine) + 20 * NSEC_PER_USEC);
+		for (uint32_t n; (n = turn(&core));)
+			done += n;
+	}
+	printf("%lu packets\n", (unsigned long)done);
+	core_close(&core);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 3 && !strcmp(argv[1], "--once")) {
+		once((uint32_t)strtoul(argv[2], NULL, 10));
+		return 0;
+	}
+	printf("mem -> bridge -> mem, median of %d runs (least to most)\n", REPEATS);
+	for (unsigned poller = 0; poller < POLLER_MAX; poller++) {
+		measure((enum poller)poller, 64);
+		measure((enum poller)poller, 1);
+	}
+	return 0;
+}
