@@ -5,7 +5,8 @@
  * is copied by the kernel.
  *
  * AF_PACKET listens beside the host's own stack, which sees the packets too: it answers to its own
- * addresses, so an interface that a port is on should have none.
+ * addresses, so an interface that a port is on should have none. It sends what the MTU allows and
+ * one 802.1Q tag: more tags at full length need a larger MTU on the interface (ip link set mtu).
  */
 #include <arpa/inet.h>
 #include <errno.h>

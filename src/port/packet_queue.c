@@ -14,6 +14,9 @@
 #define POOL_RETRY (1 * NSEC_PER_MSEC)
 /* Refusals in a row that mean that the device is full, not that one packet was unwanted. */
 #define REFUSALS 2
+/* Super-packets refused in a row, after some that were not: it is not for a full device any more.
+ */
+#define SUPER_REFUSALS 16
 
 int packet_queue_create(struct packet_queue **out)
 {
@@ -159,9 +162,9 @@ static void receive_failed(struct port_queue *queue, struct context *context, in
 	counter_add(&context->counters->lost, 1);
 	if (!receive->refused)
 		port_warn(queue->port,
-			  "%s: the kernel cannot pass on a super-packet (%s): turn off "
+			  "the kernel cannot pass on a super-packet (%s): turn off "
 			  "tx-sctp-segmentation and the like at the sender (ethtool -K)",
-			  queue->port->spec, strerror(error));
+			  strerror(error));
 	receive->refused = true;
 }
 
@@ -220,8 +223,9 @@ static uint32_t messages_fill(struct packet_send *send, struct packet **v, uint3
 }
 
 /*
- * Without the queueing discipline the kernel does not segment for a device that cannot: it refuses
- * super-packets. True when p is to be tried again with it.
+ * Without the queueing discipline the kernel does not segment for a device that cannot (or not in a
+ * VLAN, or since ethtool -K): it refuses super-packets, with the error of a full device. True when
+ * p is to be tried again with it.
  */
 static bool bypass_end(struct port_queue *queue, const struct packet *p)
 {
@@ -230,12 +234,14 @@ static bool bypass_end(struct port_queue *queue, const struct packet *p)
 
 	if (!send->bypass || !(p->flags & PACKET_GSO))
 		return false;
+	if (send->super_passed && ++send->super_refused < SUPER_REFUSALS)
+		return false;
 	send->bypass = false;
 	setsockopt(queue->irq.fd, SOL_PACKET, PACKET_QDISC_BYPASS, &off, sizeof(off));
 	port_warn(queue->port,
-		  "%s: refuses super-packets past its queueing discipline: qdisc_bypass "
-		  "is now off for queue %u",
-		  queue->port->spec, queue->index);
+		  "the device refuses super-packets past its queueing discipline: qdisc_bypass is "
+		  "now off for queue %u",
+		  queue->index);
 	return true;
 }
 
@@ -244,6 +250,7 @@ struct sending {
 	uint32_t sent;
 	uint64_t bytes;
 	uint32_t refusals; /* in a row */
+	bool again;	   /* the packet at hand has failed once */
 	bool full;
 };
 
@@ -252,6 +259,7 @@ static void sending_drop(struct sending *sending, struct context *context, struc
 {
 	packet_drop(context, v + sending->done, n, reason);
 	sending->done += n;
+	sending->again = false;
 }
 
 /* What becomes of the packet that could not be sent, and of the n - done - 1 behind it. */
@@ -279,18 +287,30 @@ static void send_failed(struct port_queue *queue, struct context *context, struc
 		sending_drop(sending, context, v, 1, DROP_TOO_LONG);
 		return;
 	default:
+		/* What receiving has left on the socket comes out here, and is gone with that. */
+		if (!sending->again) {
+			sending->again = true;
+			return;
+		}
 		sending_drop(sending, context, v, 1, DROP_TX_ERROR);
 	}
 }
 
-static void sent(struct sending *sending, struct context *context, struct packet **v, uint32_t n)
+static void sent(struct packet_send *send, struct sending *sending, struct context *context,
+		 struct packet **v, uint32_t n)
 {
-	for (uint32_t i = 0; i < n; i++)
-		sending->bytes += v[sending->done + i]->total;
+	for (uint32_t i = sending->done; i < sending->done + n; i++) {
+		sending->bytes += v[i]->total;
+		if (v[i]->flags & PACKET_GSO) {
+			send->super_passed = true;
+			send->super_refused = 0;
+		}
+	}
 	packet_free(&context->cache, v + sending->done, n);
 	sending->done += n;
 	sending->sent += n;
 	sending->refusals = 0;
+	sending->again = false;
 }
 
 uint32_t packet_queue_transmit(struct port_queue *queue, struct context *context, struct packet **v,
@@ -313,7 +333,7 @@ uint32_t packet_queue_transmit(struct port_queue *queue, struct context *context
 			if (rc < 0)
 				send_failed(queue, context, v, n, &sending, errno);
 			else
-				sent(&sending, context, v, (uint32_t)rc);
+				sent(send, &sending, context, v, (uint32_t)rc);
 		}
 	}
 	if (sending.sent)

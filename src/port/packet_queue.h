@@ -38,6 +38,8 @@ struct packet_receive {
 /* Under the queue's lock. */
 struct packet_send {
 	bool bypass; /* PACKET_QDISC_BYPASS is set */
+	bool super_passed;
+	uint32_t super_refused; /* in a row since */
 	struct mmsghdr message[PACKET_VECTOR_MAX];
 	struct iovec iov[PACKET_SEND_IOV];
 	struct virtio_net_hdr header[PACKET_VECTOR_MAX];

@@ -180,6 +180,19 @@ static void bypass_ends_where_it_must(void **state)
 	rig_tcp(rig, rig->left, rig->right, "10.9.8.2", 16 << 20);
 	assert_true(rig_logged(rig, "qdisc_bypass is now off"));
 	rig_end(rig);
+
+	/* It could, and cannot any more. */
+	rig = rig_begin(POLLER_THREAD);
+	rig_port(rig, rig->inner, "packet:in0");
+	rig_port(rig, rig->inner, "packet:in1");
+	rig_tcp(rig, rig->left, rig->right, "10.9.8.2", 4 << 20);
+	assert_false(rig_logged(rig, "qdisc_bypass"));
+	assert_int_equal(
+		netlab_offload_set(rig->links.lab, rig->inner, "in1", NETLAB_TSO, false, &err), 0);
+	for (int i = 0; i < 40 && !rig_logged(rig, "qdisc_bypass is now off"); i++)
+		rig_tcp(rig, rig->left, rig->right, "10.9.8.2", 1 << 20);
+	assert_true(rig_logged(rig, "qdisc_bypass is now off"));
+	rig_end(rig);
 }
 
 static void queues_share(void **state)
