@@ -270,13 +270,17 @@ struct softnet *engine_softnet_at(struct engine *engine, uint32_t i)
 
 int engine_handler_register(struct engine *engine, struct handler *handler)
 {
-	for (uint32_t i = 0; i < HANDLERS_MAX; i++) {
+	int rc = -ENOSPC;
+
+	engine_lock(engine); /* the tick looks at them too */
+	for (uint32_t i = 0; rc && i < HANDLERS_MAX; i++) {
 		if (!engine->handler[i]) {
 			engine->handler[i] = handler;
-			return 0;
+			rc = 0;
 		}
 	}
-	return -ENOSPC;
+	engine_unlock(engine);
+	return rc;
 }
 
 int engine_poller_default_set(struct engine *engine, enum poller poller)
