@@ -8,6 +8,7 @@
 #include <linux/if_packet.h>
 #include <net/if.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -376,13 +377,29 @@ static const struct handler_ops cross_ops = {
 	.destroy = cross_destroy,
 };
 
+/* Any runner may warn. */
+static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
+
+bool netns_logged(struct netns_engine *e, const char *text)
+{
+	bool there;
+
+	pthread_mutex_lock(&log_lock);
+	there = strstr(e->log, text) != NULL;
+	pthread_mutex_unlock(&log_lock);
+	return there;
+}
+
 static void log_line(void *arg, enum log_level level, const char *line)
 {
 	struct netns_engine *e = arg;
-	size_t used = strlen(e->log);
+	size_t used;
 
 	(void)level;
+	pthread_mutex_lock(&log_lock);
+	used = strlen(e->log);
 	snprintf(e->log + used, sizeof(e->log) - used, "%s\n", line);
+	pthread_mutex_unlock(&log_lock);
 }
 
 void netns_engine_open(struct netns_engine *e, enum poller poller)

@@ -79,6 +79,9 @@ struct netns_engine {
 	char log[8192];
 };
 
+/* Whether the log has this in it; while runners run `log` itself is not to be read. */
+bool netns_logged(struct netns_engine *e, const char *text);
+
 void netns_engine_open(struct netns_engine *e, enum poller poller);
 /* Opens both ports as kind with these options. 0, or the first error. */
 int netns_engine_ports(struct netns_engine *e, const struct netns_links *links, const char *kind,

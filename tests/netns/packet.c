@@ -178,7 +178,7 @@ static void bypass_ends_where_it_must(void **state)
 	rig_port(rig, rig->inner, "packet:in0");
 	rig_port(rig, rig->inner, "packet:in1");
 	rig_tcp(rig, rig->left, rig->right, "10.9.8.2", 16 << 20);
-	assert_true(rig_logged(rig, "qdisc_bypass is now off"));
+	assert_true(netns_logged(&rig->engine, "qdisc_bypass is now off"));
 	rig_end(rig);
 
 	/* It could, and cannot any more. */
@@ -186,12 +186,12 @@ static void bypass_ends_where_it_must(void **state)
 	rig_port(rig, rig->inner, "packet:in0");
 	rig_port(rig, rig->inner, "packet:in1");
 	rig_tcp(rig, rig->left, rig->right, "10.9.8.2", 4 << 20);
-	assert_false(rig_logged(rig, "qdisc_bypass"));
+	assert_false(netns_logged(&rig->engine, "qdisc_bypass"));
 	assert_int_equal(
 		netlab_offload_set(rig->links.lab, rig->inner, "in1", NETLAB_TSO, false, &err), 0);
-	for (int i = 0; i < 40 && !rig_logged(rig, "qdisc_bypass is now off"); i++)
+	for (int i = 0; i < 40 && !netns_logged(&rig->engine, "qdisc_bypass is now off"); i++)
 		rig_tcp(rig, rig->left, rig->right, "10.9.8.2", 1 << 20);
-	assert_true(rig_logged(rig, "qdisc_bypass is now off"));
+	assert_true(netns_logged(&rig->engine, "qdisc_bypass is now off"));
 	rig_end(rig);
 }
 
@@ -292,7 +292,7 @@ static void reopens_by_name(void **state)
 		0);
 	netlab_link_up(rig->links.lab, rig->right, NETNS_OUTER, true, &err);
 	b = rig_port(rig, rig->inner, "packet:in1");
-	assert_true(rig_logged(rig, "the interface is down: ip link set in1 up"));
+	assert_true(netns_logged(&rig->engine, "the interface is down: ip link set in1 up"));
 	assert_int_equal(b->state, PORT_DOWN);
 	netlab_link_up(rig->links.lab, rig->inner, "in1", true, &err);
 	rig_wait_state(b, PORT_UP);

@@ -100,11 +100,6 @@ int rig_port_refused(struct rig *rig, unsigned ns, const char *text, struct erro
 	return rc;
 }
 
-bool rig_logged(const struct rig *rig, const char *text)
-{
-	return strstr(rig->engine.log, text) != NULL;
-}
-
 uint64_t rig_sum(const struct port *port, size_t napi_counter)
 {
 	uint64_t sum = 0;

@@ -30,7 +30,6 @@ void rig_end(struct rig *rig);
 struct port *rig_port(struct rig *rig, unsigned ns, const char *text);
 /* Has to fail: returns the negative errno, and the text in err. */
 int rig_port_refused(struct rig *rig, unsigned ns, const char *text, struct error *err);
-bool rig_logged(const struct rig *rig, const char *text);
 
 /* Sum over the port's queues. */
 uint64_t rig_sum(const struct port *port, size_t napi_counter);

@@ -117,7 +117,7 @@ static void existing_is_attached_to(void **state)
 	run(rig, "ip tuntap add several mode tap multi_queue");
 	tap = rig_port(rig, rig->inner, "tap:single");
 	assert_int_equal(tap->state, PORT_DOWN);
-	assert_true(rig_logged(rig, "ip link set single up"));
+	assert_true(netns_logged(&rig->engine, "ip link set single up"));
 	run(rig, "ip link set single up");
 	rig_wait_state(tap, PORT_UP);
 	assert_int_equal(engine_port_remove(rig->engine.engine, tap, &err), 0);

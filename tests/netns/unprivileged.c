@@ -86,7 +86,7 @@ static void bridges_in_user_namespace(void **state)
 	rig = rig_begin(POLLER_SOFTIRQ);
 	rig_port(rig, rig->inner, "packet:in0,ring=65536");
 	rig_port(rig, rig->inner, "packet:in1");
-	assert_true(rig_logged(rig, "net.core.rmem_max"));
+	assert_true(netns_logged(&rig->engine, "net.core.rmem_max"));
 	printf("  %s", rig->engine.log);
 	at_a = rig_raw(rig, rig->left, NETNS_OUTER);
 	at_b = rig_raw(rig, rig->right, NETNS_OUTER);
