@@ -66,6 +66,9 @@ struct port *engine_port_at(struct engine *engine, uint32_t i);
 /* As it was added; for adding it again. */
 const struct port_config *engine_port_config(const struct port *port);
 
+/* In a handler's create, ops and engine set: the engine ticks and destroys it from now on. -ENOSPC.
+ */
+int engine_handler_register(struct engine *engine, struct handler *handler);
 /* NULL takes the handler away. Returns when no runner is inside the old one with this port. */
 int engine_handler_set(struct engine *engine, struct port *port, struct handler *handler,
 		       struct error *err);

@@ -51,9 +51,6 @@ void engine_unlock(struct engine *engine);
 __attribute__((format(printf, 3, 4))) void engine_log(struct engine *engine, enum log_level level,
 						      const char *format, ...);
 
-/* Handlers announce themselves, so that the engine ticks and destroys them. -ENOSPC. */
-int engine_handler_register(struct engine *engine, struct handler *handler);
-
 /* The softnet of this engine CPU, or NULL. */
 struct softnet *engine_softnet(struct engine *engine, unsigned cpu);
 /* Any context. The i-th softnet. */
