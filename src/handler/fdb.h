@@ -70,8 +70,11 @@ void fdb_destroy(struct fdb *t);
 static inline uint64_t fdb_hash(const struct fdb *t, uint64_t key)
 {
 	unsigned __int128 product = (unsigned __int128)(key ^ t->seed[0]) * t->seed[1];
+	uint64_t hash = (uint64_t)product ^ (uint64_t)(product >> 64);
 
-	return (uint64_t)product ^ (uint64_t)(product >> 64);
+	/* Once more, or addresses that count up would fall into a pattern. */
+	hash *= t->seed[1];
+	return hash ^ hash >> 32;
 }
 
 /* Ends at the first hit: comparing all eight places without a branch took twice as long. */
