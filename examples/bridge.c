@@ -56,9 +56,11 @@ int main(int argc, char **argv)
 			napi_enable(port->queue[queue].napi);
 
 	machine_wait(config.machine, finished, engine, TIME_NEVER);
-	for (uint32_t i = 0; (port = engine_port_at(engine, i)); i++)
+	for (uint32_t i = 0; (port = engine_port_at(engine, i)); i++) {
+		napi_disable(port->queue[0].napi, NSEC_PER_SEC); /* its last poll has ended */
 		printf("%s: received %ju\n", port->name,
 		       (uintmax_t)counter_read(&napi_counters(port->queue[0].napi)->received));
+	}
 	engine_destroy(engine);
 	machine_destroy(config.machine);
 }
