@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A port's queues as the engine sees them: their NAPI, lock and record in the counters. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <core/engine_queue.h>
+#include <core/receive.h>
+#include <poller/softirq.h>
+
+static struct queue_record *record_take(struct engine *engine)
+{
+	for (uint32_t i = 0; i < engine->config.queues_max; i++) {
+		struct queue_record *record = counters_queue(engine->counters, i);
+
+		if (!record->in_use) {
+			memset(record, 0, sizeof(*record));
+			return record;
+		}
+	}
+	return NULL;
+}
+
+void queue_record_placement(struct napi *napi)
+{
+	struct engine *engine = napi->engine;
+	const struct port_queue *queue = napi->queue;
+	struct queue_record *record = napi->record;
+	struct queue_settings asked;
+
+	settings_find(&engine->settings, queue->port->name, (int)queue->index, &asked);
+	atomic_store(&record->class_asked, (int32_t)asked.placement.class);
+	atomic_store(&record->level_asked, asked.placement.level);
+	cpuset_format(&asked.placement.cpus, record->cpus_asked, sizeof(record->cpus_asked));
+}
+
+static void record_fill(struct queue_record *record, const struct port_queue *queue,
+			const struct napi *napi)
+{
+	const struct port *port = queue->port;
+
+	record->port = port->index;
+	record->queue = queue->index;
+	snprintf(record->port_name, sizeof(record->port_name), "%s", port->name);
+	snprintf(record->port_spec, sizeof(record->port_spec), "%s", port->spec);
+	snprintf(record->mode, sizeof(record->mode), "%s", port->mode);
+	snprintf(record->state, sizeof(record->state), "%s", port_state_name(port->state));
+	atomic_store(&record->poller_asked, (uint32_t)napi_poller(napi));
+	atomic_store(&record->poller_observed, (uint32_t)napi_poller(napi));
+	atomic_store(&record->cpu, softnet_cpu(napi->softnet));
+	atomic_store(&record->weight, napi_weight(napi));
+	atomic_store(&record->disabled, 1);
+	atomic_store(&record->in_use, 1);
+}
+
+/* Spread over the engine CPUs, starting at another for each port. */
+static struct softnet *softnet_default(struct engine *engine, const struct port_queue *queue)
+{
+	return &engine->softnet[(queue->port->index + queue->index) % engine->cpus];
+}
+
+int queue_begin(struct port_queue *queue, struct napi *napi, struct lock *lock, struct error *err)
+{
+	struct engine *engine = queue->port->engine;
+	struct queue_settings settings;
+	int rc;
+
+	napi->record = record_take(engine);
+	if (!napi->record)
+		return error_set(err, -ENOSPC, "no room for another queue: queues_max is %u",
+				 engine->config.queues_max);
+	rc = lock_init(lock);
+	if (rc)
+		return error_set(err, rc, "%s: no lock: %s", queue->port->name, strerror(-rc));
+	settings_find(&engine->settings, queue->port->name, (int)queue->index, &settings);
+	napi->engine = engine;
+	napi->queue = queue;
+	napi->poll = queue_poll;
+	napi->weight = settings.weight_set ? settings.weight : engine->config.weight;
+	napi->softnet = settings.cpu_set ? engine_softnet(engine, settings.cpu) : NULL;
+	if (!napi->softnet)
+		napi->softnet = softnet_default(engine, queue);
+	queue->napi = napi;
+	queue->irq.handler = queue_interrupt;
+	queue->transmit = &napi->record->transmit;
+	queue->lock = lock;
+	rc = napi_init(napi, settings.poller_set ? settings.poller : engine->config.poller, err);
+	if (rc) {
+		queue->lock = NULL;
+		lock_destroy(lock);
+		return rc;
+	}
+	record_fill(napi->record, queue, napi);
+	queue_record_placement(napi);
+	return 0;
+}
+
+void queue_end(struct port_queue *queue)
+{
+	napi_end(queue->napi);
+	atomic_store(&queue->napi->record->in_use, 0);
+}

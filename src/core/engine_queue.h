@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef CORE_ENGINE_QUEUE_H
+#define CORE_ENGINE_QUEUE_H
+
+#include <core/engine.h>
+#include <core/napi.h>
+
+/*
+ * Control context, engine lock held. Gives an open port's queue its NAPI (disabled, with what was
+ * set for it) and its lock, in the caller's memory, and a record. Nothing is left when it fails.
+ */
+int queue_begin(struct port_queue *queue, struct napi *napi, struct lock *lock, struct error *err);
+/* Its NAPI is disabled and nobody sends on it any more. The lock stays: a kind's close may use it. */
+void queue_end(struct port_queue *queue);
+
+/* What is asked of the queue's thread, for those who read the counters. */
+void queue_record_placement(struct napi *napi);
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Settings for queues: checked, kept and applied, all of them or none. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <core/engine_queue.h>
+#include <poller/softirq.h>
+#include <poller/thread.h>
+
+/* What a set would do, checked before any of it is done. */
+static int settings_check(struct engine *engine, const struct queue_settings *s, struct error *err)
+{
+	char there[128];
+
+	if (s->poller_set && (unsigned)s->poller >= POLLER_MAX)
+		return error_set(err, -EINVAL, "no such poller; there are: %s", poller_list());
+	if (s->weight_set && (!s->weight || s->weight > NAPI_WEIGHT_MAX))
+		return error_set(err, -ERANGE, "weight %u: must be 1 to %u", s->weight,
+				 NAPI_WEIGHT_MAX);
+	if (s->cpus_set && !cpuset_empty(&s->placement.cpus)) {
+		struct cpuset may;
+		unsigned cpu = 0;
+
+		machine_cpus(engine->machine, &may);
+		while ((cpu = cpuset_next(&s->placement.cpus, cpu)) < CPU_MAX &&
+		       cpuset_has(&may, cpu))
+			cpu++;
+		cpuset_format(&may, there, sizeof(there));
+		if (cpu < CPU_MAX)
+			return error_set(err, -EINVAL,
+					 "cpus: CPU %u cannot be used: this process may run on "
+					 "CPUs %s",
+					 cpu, there);
+	}
+	cpuset_format(&engine->config.cpus, there, sizeof(there));
+	if (s->cpu_set && !engine_softnet(engine, s->cpu))
+		return error_set(err, -EINVAL, "cpu %u: not an engine CPU; those are %s", s->cpu,
+				 there);
+	return 0;
+}
+
+static int queue_apply(struct engine *engine, struct napi *napi, const struct queue_settings *s,
+		       int64_t *took, struct error *err)
+{
+	enum poller poller = s->poller_set ? s->poller : napi_poller(napi);
+	struct softnet *softnet = s->cpu_set ? engine_softnet(engine, s->cpu) : napi->softnet;
+	int64_t one;
+	int rc;
+
+	rc = poller_thread_place(napi, s);
+	if (rc)
+		return error_set(err, rc, "%s/%u: its thread cannot be placed so: %s%s",
+				 napi->queue->port->name, napi->queue->index, strerror(-rc),
+				 rc == -EPERM ? " (it takes CAP_SYS_NICE)" : "");
+	rc = napi_switch(napi, poller, softnet, SWITCH_TIMEOUT, &one, err);
+	if (rc)
+		return rc;
+	if (one > *took)
+		*took = one;
+	if (s->poller_set)
+		atomic_store(&napi->record->poller_asked, (uint32_t)s->poller);
+	if (s->weight_set)
+		napi_weight_set(napi, s->weight);
+	return 0;
+}
+
+/* What a queue has now, in the same keys: to go back to. */
+static struct queue_settings queue_now(struct napi *napi, const struct queue_settings *keys,
+				       const struct queue_settings *kept)
+{
+	struct queue_settings now = *keys;
+
+	now.poller = napi_poller(napi);
+	now.weight = napi_weight(napi);
+	now.cpu = softnet_cpu(napi->softnet);
+	now.placement = kept->placement;
+	return now;
+}
+
+static int queues_apply(struct engine *engine, struct port *port, int queue,
+			const struct queue_settings *settings, int64_t *took, struct error *err)
+{
+	uint32_t first = queue < 0 ? 0 : (uint32_t)queue;
+	uint32_t end = queue < 0 ? port->queues : (uint32_t)queue + 1;
+	struct queue_settings before[PORT_QUEUES_MAX];
+
+	for (uint32_t i = first; i < end && i < port->queues; i++) {
+		struct queue_settings kept;
+		int rc;
+
+		settings_find(&engine->settings, port->name, (int)i, &kept);
+		before[i] = queue_now(port->queue[i].napi, settings, &kept);
+		rc = queue_apply(engine, port->queue[i].napi, settings, took, err);
+		if (!rc)
+			continue;
+		for (uint32_t k = first; k <= i; k++) {
+			int64_t ignored = 0;
+
+			queue_apply(engine, port->queue[k].napi, &before[k], &ignored, NULL);
+		}
+		return rc;
+	}
+	return 0;
+}
+
+int engine_queue_set(struct engine *engine, const char *name, int queue,
+		     const struct queue_settings *settings, int64_t *took, struct error *err)
+{
+	int64_t longest = 0;
+	struct settings *kept;
+	struct port *port;
+	int rc;
+
+	if (queue >= PORT_QUEUES_MAX)
+		return error_set(err, -EINVAL, "%s/%d: queues are numbered 0 to %d", name, queue,
+				 PORT_QUEUES_MAX - 1);
+	kept = malloc(sizeof(*kept));
+	if (!kept)
+		return error_set(err, -ENOMEM, "no memory for settings");
+	engine_lock(engine);
+	*kept = engine->settings;
+	rc = settings_check(engine, settings, err);
+	if (!rc) {
+		/* Kept first: a thread that is made now finds its placement there. */
+		rc = settings_keep(&engine->settings, name, queue, settings);
+		if (rc)
+			error_set(err, rc, "no room for another setting; %d are kept",
+				  SETTINGS_MAX);
+	}
+	port = engine_port_find(engine, name);
+	if (!rc && port)
+		rc = queues_apply(engine, port, queue, settings, &longest, err);
+	if (rc)
+		engine->settings = *kept;
+	for (uint32_t i = 0; !rc && port && i < port->queues; i++)
+		queue_record_placement(port->queue[i].napi);
+	engine_unlock(engine);
+	free(kept);
+	if (took)
+		*took = longest;
+	return rc;
+}
