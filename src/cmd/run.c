@@ -264,6 +264,9 @@ static int run_run(int argc, char **argv)
 	int rc;
 
 	signals_block(&set);
+	/* Nobody may be there any more to read the summary; the rest of the end is still to come.
+	 */
+	signal(SIGPIPE, SIG_IGN);
 	setup_init(&run.setup);
 	rc = config_read(&run, argc, argv);
 	if (rc < 0)
