@@ -91,6 +91,7 @@ struct host_runner {
 	struct step (*step)(void *arg);
 	void *arg;
 	unsigned due_count;
+	unsigned first_raised;	       /* the slot to start at */
 	struct irq *due[HOST_DUE_MAX]; /* under `handlers` */
 	struct epoll_event events[HOST_EVENTS_MAX];
 

@@ -396,18 +396,24 @@ static void collect_timers(struct host_runner *r, int64_t now)
 	earliest_update(r);
 }
 
+/* Starts where the last round had no more room, so that those raised all the time starve none. */
 static void collect_raised(struct host_runner *r)
 {
-	unsigned i;
+	unsigned first = r->first_raised < r->slots_used ? r->first_raised : 0;
 
-	for (i = 0; i < r->slots_used && due_room(r); i++) {
-		struct irq *irq = r->slots[i].irq;
+	for (unsigned i = 0; i < r->slots_used; i++) {
+		unsigned slot = (first + i) % r->slots_used;
+		struct irq *irq = r->slots[slot].irq;
 
-		if (irq && (atomic_load(&irq->state) & (IRQ_PENDING | IRQ_MASKED)) == IRQ_PENDING)
-			r->due[r->due_count++] = irq;
+		if (!irq || (atomic_load(&irq->state) & (IRQ_PENDING | IRQ_MASKED)) != IRQ_PENDING)
+			continue;
+		if (!due_room(r)) {
+			r->first_raised = slot;
+			r->self |= SIGNAL_RAISED; /* the rest in the next round */
+			return;
+		}
+		r->due[r->due_count++] = irq;
 	}
-	if (i < r->slots_used)
-		r->self |= SIGNAL_RAISED; /* the rest in the next round */
 }
 
 /* Takes the bit that says it has to fire, unless it is masked. */
@@ -415,12 +421,13 @@ static bool pending_take(struct irq *irq)
 {
 	uint32_t state = atomic_load(&irq->state);
 
-	do {
-		if ((state & (IRQ_PENDING | IRQ_MASKED)) != IRQ_PENDING)
-			return false;
-	} while (
-		!atomic_compare_exchange_weak(&irq->state, &state, state & ~(uint32_t)IRQ_PENDING));
-	return true;
+	while ((state & (IRQ_PENDING | IRQ_MASKED)) == IRQ_PENDING) {
+		uint32_t taken = state & ~(uint32_t)IRQ_PENDING;
+
+		if (atomic_compare_exchange_weak(&irq->state, &state, taken))
+			return true;
+	}
+	return false;
 }
 
 static bool timers_due(struct host_runner *r, int64_t *now)

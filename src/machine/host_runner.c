@@ -35,10 +35,9 @@ void host_runner_signal(struct host_runner *r, uint32_t bits)
 		return;
 	}
 	before = atomic_fetch_or(&r->signal, bits);
-	/* The first to signal a sleeper wakes it. An eventfd written once in a while never fills.
-	 */
+	/* The first to signal a sleeper wakes it. Nobody reads the eventfd, nor ever fills it. */
 	if (before == SIGNAL_SLEEPING && write(r->event, &one, sizeof(one)) < 0)
-		assert(errno == EINTR);
+		assert(!"an eventfd takes what is written");
 }
 
 void host_runner_wake(struct runner *runner)
@@ -78,10 +77,9 @@ static int events_wait(struct host_runner *r, int64_t until)
 		atomic_store_explicit(&coarse, true, memory_order_relaxed);
 	}
 	left = (left + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC;
-	n = epoll_wait(r->epoll, r->events, HOST_EVENTS_MAX,
-		       !bound		  ? -1
-		       : left < INT32_MAX ? (int)left
-					  : INT32_MAX);
+	if (left > INT32_MAX)
+		left = INT32_MAX;
+	n = epoll_wait(r->epoll, r->events, HOST_EVENTS_MAX, bound ? (int)left : -1);
 	return n < 0 ? 0 : n;
 }
 
@@ -168,8 +166,7 @@ static void runner_loop(struct host_runner *r)
 	}
 }
 
-/* Nice 0 is also what nobody has asked for: under nice(1) a program without privileges still runs.
- */
+/* Nice 0 is also what nobody has asked for: a program without privileges runs under nice(1) too. */
 static int first_place(struct host_runner *r, const struct placement *asked, struct error *err)
 {
 	struct placement inherited = *asked;

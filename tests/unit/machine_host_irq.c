@@ -456,6 +456,37 @@ static void crowd(void **state)
 	free(s);
 }
 
+/* More than a round takes, all of them raised again each time: the others get their turn. */
+static void raise_again(struct irq *irq)
+{
+	atomic_fetch_add(&((struct source *)irq)->fired, 1);
+	irq_raise(irq);
+}
+
+static void crowd_starves_nobody(void **state)
+{
+	struct source *s = calloc(CROWD, sizeof(*s));
+	struct source last = source_of(-1);
+	struct runner *r = start("crowd", idle_step, NULL);
+
+	(void)state;
+	assert_non_null(s);
+	for (int i = 0; i < CROWD; i++) {
+		s[i].irq = IRQ_INIT(-1, raise_again);
+		assert_int_equal(irq_attach(&s[i].irq, r), 0);
+		irq_raise(&s[i].irq);
+	}
+	assert_int_equal(irq_attach(&last.irq, r), 0);
+	for (int i = 1; i <= 10; i++) {
+		irq_raise(&last.irq);
+		await_fired(&last, i);
+	}
+	runner_stop(r);
+	for (int i = 0; i < CROWD; i++)
+		assert_true(s[i].fired > 0);
+	free(s);
+}
+
 static void refuses(void **state)
 {
 	FILE *file = tmpfile();
@@ -905,6 +936,7 @@ int main(void)
 		TEST(timers),
 		TEST(rearms_itself),
 		TEST(crowd),
+		TEST(crowd_starves_nobody),
 		TEST(refuses),
 		TEST(detach_waits_for_the_handler),
 		TEST(handler_detaches),
