@@ -115,6 +115,33 @@ static void request_refuses_garbage(void **state)
 	}
 }
 
+/* What the document shows as a request is one, but where it shows an error. */
+static void request_reads_documented(void **state)
+{
+	static char line[4096];
+	FILE *file = fopen(CONTROL_MD, "r");
+	struct request request = {0};
+	struct error err;
+	int n = 0, rc = 0;
+
+	(void)state;
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file)) {
+		if (!strncmp(line, "    {\"ok\":false", 15))
+			rc = !rc;
+		if (strncmp(line, "    {\"request\"", 14))
+			continue;
+		if (rc)
+			fail_msg("%s", err.text);
+		rc = request_parse(line, strlen(line), &request, &err);
+		request_free(&request);
+		n++;
+	}
+	fclose(file);
+	assert_false(rc);
+	assert_int_equal(n, 8);
+}
+
 /* --- the server --------------------------------------------------------------------------------*/
 
 #define BIG (4u << 20) /* more than any socket buffer holds */
@@ -471,6 +498,7 @@ int main(void)
 		cmocka_unit_test(request_reads_add),
 		cmocka_unit_test(request_refuses),
 		cmocka_unit_test(request_refuses_garbage),
+		cmocka_unit_test(request_reads_documented),
 		served(serves_lines),
 		served(bounds_lines),
 		served(bears_leavers),

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Completion of napier's command line for bash. It asks napier itself for pollers, and the counters
+# of a running engine for ports and queues.
+
+_napier_pollers() {
+	napier set --help 2>/dev/null | sed -n 's/^ *poller=\([^ ]*\).*/\1/p' | tr '|' ' '
+}
+
+# Names of ports and queues of the engine that the command line is about.
+_napier_names() {
+	napier show --names "${engine[@]}" 2>/dev/null
+}
+
+_napier_interfaces() {
+	ls /sys/class/net 2>/dev/null
+}
+
+# What can stand for the word after the options, by how many words stand before it.
+_napier_words() {
+	local command=$1 before=$2
+
+	case $command in
+	run)
+		case $cur in
+		xdp:* | packet:*) _napier_interfaces | sed "s/^/${cur%%:*}:/" ;;
+		pcap:*) compgen -f -- "${cur#pcap:}" | sed 's/^/pcap:/' ;;
+		*) printf '%s\n' xdp: packet: tap: pcap: ;;
+		esac
+		;;
+	show)
+		[ "$before" -eq 0 ] && _napier_names
+		;;
+	set)
+		case $before:$cur in
+		0:*) echo default; _napier_names ;;
+		*:poller=*) printf 'poller=%s\n' $(_napier_pollers) ;;
+		*:class=*) printf '%s\n' class=fair class=fifo ;;
+		*:cpus=*) echo cpus=any ;;
+		*) printf '%s\n' poller= weight= cpu= cpus= class= nice= priority= ;;
+		esac
+		;;
+	port)
+		case $before in
+		0) printf '%s\n' add remove ;;
+		1)
+			if [ "$first" = remove ]; then
+				_napier_names | grep -v /
+			else
+				_napier_words run 0
+			fi
+			;;
+		*)
+			if [ "$first" = add ]; then
+				_napier_words set 1
+				printf '%s\n' pvid= tagged= untagged=
+			fi
+			;;
+		esac
+		;;
+	esac
+}
+
+_napier_options() {
+	local common='--name --run-dir --help'
+
+	case $1 in
+	run) echo "$common --config --daemon --handler --poller --cpus --frames --no-realtime" ;;
+	show) echo "$common --json --fdb --names" ;;
+	set | port | stop) echo "$common" ;;
+	demo) echo '--json --quick --help' ;;
+	esac
+}
+
+# The value of an option.
+_napier_value() {
+	case $1 in
+	--name) ls "${base:-/run/napier}" 2>/dev/null ;;
+	--run-dir) compgen -d -- "$cur" ;;
+	-c | --config) compgen -f -- "$cur" ;;
+	--handler) printf '%s\n' bridge drop ;;
+	--poller) printf '%s\n' $(_napier_pollers) ;;
+	esac
+}
+
+_napier() {
+	# bash splits at = and : too; here a word is what blanks part.
+	local line=${COMP_LINE:0:COMP_POINT} cur= command= option= first= base= before=0 word
+	local -a words engine
+	local candidates
+
+	read -ra words <<<"$line"
+	case $line in
+	*[[:space:]]) ;;
+	*)
+		cur=${words[-1]}
+		unset 'words[-1]'
+		;;
+	esac
+	for word in "${words[@]:1}"; do
+		if [ -n "$option" ]; then
+			case $option in
+			--name | --run-dir) engine+=("$option" "$word") ;;&
+			--run-dir) base=$word ;;
+			esac
+			option=
+		elif [ -z "$command" ]; then
+			command=$word
+		else
+			case $word in
+			--name | --run-dir | -c | --config | --handler | --poller | --cpus | --frames)
+				option=$word
+				;;
+			-*) ;;
+			*)
+				[ "$before" -eq 0 ] && first=$word
+				before=$((before + 1))
+				;;
+			esac
+		fi
+	done
+
+	if [ -n "$option" ]; then
+		candidates=$(_napier_value "$option")
+	elif [ -z "$command" ]; then
+		candidates='run show set port stop demo --help --version'
+	elif [[ $cur == -* ]]; then
+		candidates=$(_napier_options "$command")
+	else
+		candidates=$(_napier_words "$command" "$before")
+	fi
+	mapfile -t COMPREPLY < <(compgen -W "$candidates" -- "$cur")
+	# What readline takes for the word begins after the last = or :.
+	word=${cur%"${cur##*[=:]}"}
+	COMPREPLY=("${COMPREPLY[@]#"$word"}")
+	case ${#COMPREPLY[@]}:${COMPREPLY[0]-} in
+	1:*= | 1:*:) compopt -o nospace 2>/dev/null ;;
+	esac
+}
+
+complete -F _napier napier

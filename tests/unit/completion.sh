@@ -1,0 +1,45 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# usage: completion.sh NAPIER COMPLETION: what the shell offers, with no engine running.
+set -u
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
+ln -s "$(realpath "$1")" "$directory/napier"
+PATH=$directory:$PATH
+compopt() { :; }
+. "$2"
+failed=0
+
+# expect LINE CANDIDATE…: exactly these, in this order
+expect() {
+	local line=$1
+
+	shift
+	COMP_LINE=$line COMP_POINT=${#line} COMPREPLY=()
+	_napier
+	if [ "${COMPREPLY[*]}" != "$*" ]; then
+		echo "\"$line\" gives \"${COMPREPLY[*]}\", not \"$*\""
+		failed=1
+	fi
+}
+
+touch "$directory/some.conf"
+expect 'napier ' run show set port stop demo --help --version
+expect 'napier s' show set stop
+expect 'napier run --h' --help --handler
+expect 'napier run --handler ' bridge drop
+expect 'napier run --poller ' softirq thread
+expect "napier run -c $directory/so" "$directory/some.conf"
+expect 'napier run p' packet: pcap:
+expect 'napier run xdp:l' lo
+expect "napier run pcap:$directory/s" "$directory/some.conf"
+expect 'napier show -' --name --run-dir --help --json --fdb --names
+expect "napier set --run-dir $directory " default
+expect 'napier set default p' poller= priority=
+expect 'napier set default poller=' softirq thread
+expect 'napier set default poller=t' thread
+expect 'napier set a/0 weight=3 class=' fair fifo
+expect 'napier port ' add remove
+expect 'napier port add tap:x p' poller= priority= pvid=
+expect 'napier stop x'
+exit $failed
