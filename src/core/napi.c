@@ -82,7 +82,10 @@ static bool napi_complete(struct napi *napi)
 		wanted = state & ~(uint32_t)(state & NAPI_MISSED ? NAPI_MISSED : NAPI_SCHED);
 	} while (!atomic_compare_exchange_weak_explicit(
 		&napi->state, &state, wanted, memory_order_acq_rel, memory_order_acquire));
-	return !(state & NAPI_MISSED);
+	if (!(state & NAPI_MISSED))
+		return true;
+	counter_add(&napi->record->napi.missed, 1);
+	return false;
 }
 
 /* The holder sees DISABLING. True when the token is gone. */
@@ -215,7 +218,6 @@ bool napi_poll(struct napi *napi, struct context *context, uint32_t *work)
 		if (napi_complete(napi))
 			return false;
 		counter_add(&counters->completes, (uint64_t)-1);
-		counter_add(&counters->missed, 1);
 	}
 	return !napi_release(napi);
 }
