@@ -259,8 +259,11 @@ static uint32_t pcap_receive(struct port_queue *queue, struct context *context, 
 		if (rc < 0)
 			port_warn(port, "%s", err.text);
 		if (rc <= 0) {
-			input_end(port, pp);
-			again = TIME_NEVER;
+			/* It has ended when the last packets have been handled, at the next poll.
+			 */
+			again = i ? context->now : TIME_NEVER;
+			if (!i)
+				input_end(port, pp);
 			break;
 		}
 		if (due(pp, context, &next) > context->now) {

@@ -27,6 +27,12 @@ struct recording {
 	bool failed;
 };
 
+/* What stdio says of a failed write, which must not be taken for success. */
+static int write_error(void)
+{
+	return errno ? -errno : -EIO;
+}
+
 static bool same_file(int a, const struct stat *b)
 {
 	struct stat st;
@@ -73,12 +79,14 @@ static int dumper_open(struct recording *r, const char *path, size_t buffer, str
 	}
 	setvbuf(stream, r->buffer, _IOFBF, buffer);
 	r->dumper = pcap_dump_fopen(r->kind, stream);
-	if (!r->dumper) {
-		fclose(stream);
-		return error_set(err, -EIO, "cannot write %s: %s", path, pcap_geterr(r->kind));
+	if (!r->dumper) /* libpcap has closed the stream */
+		return error_set(err, write_error(), "cannot write %s: %s", path,
+				 pcap_geterr(r->kind));
+	if (pcap_dump_flush(r->dumper)) {
+		int rc = write_error();
+
+		return error_set(err, rc, "cannot write %s: %s", path, strerror(-rc));
 	}
-	if (pcap_dump_flush(r->dumper))
-		return error_set(err, -errno, "cannot write %s: %s", path, strerror(errno));
 	r->size = FILE_HEADER;
 	return 0;
 }
@@ -148,7 +156,7 @@ int recording_write(struct recording *r, struct packet *const *v, uint32_t n, in
 		r->size = size;
 		return 0;
 	}
-	rc = errno ? -errno : -EIO;
+	rc = write_error();
 	r->failed = true;
 	/* Part of the vector may have got there; what stays in the buffer must not follow. */
 	__fpurge(pcap_dump_file(r->dumper));
