@@ -78,16 +78,19 @@ static void buffer_set(struct port *port, int fd, uint32_t ring)
 			  got / RING_BYTES, ring, wanted);
 }
 
-/* A group does not know of PACKET_IGNORE_OUTGOING (before Linux 6.4 in no way). */
-static int outgoing_filter(int fd)
+/* A group of sockets does not go by its members' PACKET_IGNORE_OUTGOING, but by their filters. */
+static struct sock_filter filter_nothing[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
+static struct sock_filter filter_incoming[] = {
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, SKF_AD_OFF + SKF_AD_PKTTYPE),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PACKET_OUTGOING, 0, 1),
+	BPF_STMT(BPF_RET | BPF_K, 0),
+	BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+};
+
+static int filter_set(int fd, struct sock_filter *code, size_t size)
 {
-	static struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, SKF_AD_OFF + SKF_AD_PKTTYPE),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PACKET_OUTGOING, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, 0),
-		BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
-	};
-	const struct sock_fprog filter = {.len = sizeof(code) / sizeof(*code), .filter = code};
+	const struct sock_fprog filter = {.len = (unsigned short)(size / sizeof(*code)),
+					  .filter = code};
 
 	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) ? -errno : 0;
 }
@@ -97,6 +100,7 @@ static int fanout_join(struct port *port, int fd, int first)
 {
 	uint32_t value = (PACKET_FANOUT_HASH | PACKET_FANOUT_FLAG_UNIQUEID) << 16;
 	socklen_t size = sizeof(value);
+	int rc;
 
 	if (port->queues == 1)
 		return 0;
@@ -105,7 +109,8 @@ static int fanout_join(struct port *port, int fd, int first)
 			return -errno;
 		value = PACKET_FANOUT_HASH << 16 | (value & 0xffff);
 	}
-	return option_set(fd, SOL_PACKET, PACKET_FANOUT, (int)value);
+	rc = option_set(fd, SOL_PACKET, PACKET_FANOUT, (int)value);
+	return rc ? rc : filter_set(fd, filter_incoming, sizeof(filter_incoming));
 }
 
 static int promiscuous_set(int fd, int ifindex)
@@ -142,7 +147,8 @@ static int socket_prepare(int fd, bool bypass, bool group)
 	if (!rc)
 		rc = option_set(fd, SOL_PACKET, PACKET_AUXDATA, 1);
 	if (!rc)
-		rc = group ? outgoing_filter(fd)
+		/* Until it has joined, what the others get would come here once more. */
+		rc = group ? filter_set(fd, filter_nothing, sizeof(filter_nothing))
 			   : option_set(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, 1);
 	if (!rc)
 		rc = option_set(fd, SOL_PACKET, PACKET_QDISC_BYPASS, bypass);
@@ -293,9 +299,8 @@ static void packet_tick(struct port *port, int64_t now)
 
 const struct port_ops packet_port_ops = {
 	.kind = "packet",
-	.help = "packet:INTERFACE[,queues=N][,ring=PACKETS][,qdisc_bypass=on|off]: by AF_PACKET; "
-		"the "
-		"host's stack sees the packets too, so the interface should have no addresses",
+	.help = "packet:INTERFACE[,queues=N][,ring=PACKETS][,qdisc_bypass=on|off]: by AF_PACKET, "
+		"beside the host's stack: the interface should have no addresses",
 	.open = packet_open,
 	.receive = packet_queue_receive,
 	.transmit = packet_queue_transmit,

@@ -97,15 +97,6 @@ static void tag_restore(struct packet *p, const struct tpacket_auxdata *auxdata)
 			   auxdata->tp_vlan_tci);
 }
 
-static void lost_count(struct packet_receive *receive, struct context *context, uint32_t lost)
-{
-	/* A socket made anew counts from 0 again. */
-	uint32_t more = lost < receive->lost ? lost : lost - receive->lost;
-
-	receive->lost = lost;
-	counter_add(&context->counters->lost, more);
-}
-
 static void control_read(struct packet_receive *receive, struct context *context, struct packet *p,
 			 struct msghdr *message)
 {
@@ -121,7 +112,8 @@ static void control_read(struct packet_receive *receive, struct context *context
 			uint32_t lost;
 
 			memcpy(&lost, CMSG_DATA(c), sizeof(lost));
-			lost_count(receive, context, lost);
+			counter_add(&context->counters->lost, lost - receive->lost);
+			receive->lost = lost;
 		}
 	}
 }
