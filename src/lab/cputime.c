@@ -147,15 +147,14 @@ int64_t cputime_process(pid_t pid)
 	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-int64_t cputime_kernel_threads(const char *prefix, unsigned *n)
+unsigned cputime_threads_find(const char *prefix, pid_t *pids, unsigned max)
 {
 	char path[64], name[64];
 	struct dirent *entry;
-	int64_t sum = 0;
-	unsigned found = 0;
+	unsigned n = 0;
 	DIR *proc = opendir("/proc");
 
-	while (proc && (entry = readdir(proc))) {
+	while (proc && n < max && (entry = readdir(proc))) {
 		FILE *f;
 
 		if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
@@ -164,15 +163,11 @@ int64_t cputime_kernel_threads(const char *prefix, unsigned *n)
 		f = fopen(path, "re");
 		if (!f)
 			continue;
-		if (fgets(name, sizeof(name), f) && !strncmp(name, prefix, strlen(prefix))) {
-			sum += cputime_process((pid_t)atoi(entry->d_name));
-			found++;
-		}
+		if (fgets(name, sizeof(name), f) && !strncmp(name, prefix, strlen(prefix)))
+			pids[n++] = (pid_t)atoi(entry->d_name);
 		fclose(f);
 	}
 	if (proc)
 		closedir(proc);
-	if (n)
-		*n = found;
-	return sum;
+	return n;
 }

@@ -45,7 +45,7 @@ int cputime_end(const struct cputime *begin, const pid_t *ours, unsigned n,
 
 /* CPU time of a process with all its threads, ended ones too; 0 when it is not there. */
 int64_t cputime_process(pid_t pid);
-/* CPU time of all kernel threads whose name starts so; *n (may be NULL): how many there are. */
-int64_t cputime_kernel_threads(const char *prefix, unsigned *n);
+/* Processes and kernel threads whose name starts so; up to max. */
+unsigned cputime_threads_find(const char *prefix, pid_t *pids, unsigned max);
 
 #endif

@@ -14,6 +14,8 @@
 #define BRIDGE "br0"
 #define START_TIMEOUT (10 * NSEC_PER_SEC)
 
+enum { THREADS = 64 };
+
 static const struct {
 	const char *name, *key;
 } kinds[FORWARDER_KINDS] = {
@@ -34,21 +36,31 @@ const char *forwarder_key(enum forwarder_kind kind)
 	return kinds[kind].key;
 }
 
-/* The kernel's threads of an interface are named after it. */
-static int64_t threads_cpu(const struct forwarder_site *site, unsigned *n)
+/* The kernel names the threads of an interface's NAPIs after it. */
+static unsigned threads_find(const struct forwarder_site *site, pid_t pids[THREADS])
 {
-	int64_t sum = 0;
+	unsigned n = 0;
 
-	*n = 0;
 	for (int i = 0; i < 2; i++) {
 		char prefix[32];
-		unsigned found;
 
 		snprintf(prefix, sizeof(prefix), "napi/%s-", site->interface[i]);
-		sum += cputime_kernel_threads(prefix, &found);
-		*n += found;
+		n += cputime_threads_find(prefix, pids + n, THREADS - n);
 	}
-	return sum;
+	return n;
+}
+
+static void threads_place(const struct cpuset *cpus, const pid_t *pids, unsigned n)
+{
+	cpu_set_t set;
+
+	if (cpuset_empty(cpus))
+		return;
+	CPU_ZERO(&set);
+	for (unsigned cpu = cpuset_next(cpus, 0); cpu < CPU_MAX; cpu = cpuset_next(cpus, cpu + 1))
+		CPU_SET(cpu, &set);
+	for (unsigned i = 0; i < n; i++)
+		sched_setaffinity(pids[i], sizeof(set), &set);
 }
 
 static int bridge_start(const struct forwarder_site *site, struct error *err)
@@ -64,6 +76,8 @@ static int bridge_start(const struct forwarder_site *site, struct error *err)
 static int threaded_start(struct forwarder *f, struct error *err)
 {
 	const struct forwarder_site *site = f->site;
+	pid_t pids[THREADS];
+	unsigned n;
 	int ret = 0;
 
 	/* A veth has a NAPI at all only with GRO (or an XDP program). */
@@ -75,10 +89,11 @@ static int threaded_start(struct forwarder *f, struct error *err)
 	if (ret)
 		return error_set(err, -EOPNOTSUPP, "the kernel's NAPI cannot be threaded here (%s)",
 				 strerror(-ret));
-	threads_cpu(site, &f->threads);
-	if (!f->threads)
+	n = threads_find(site, pids);
+	if (!n)
 		return error_set(err, -EOPNOTSUPP, "the kernel started no NAPI threads for %s",
 				 site->interface[0]);
+	threads_place(&site->cpus, pids, n);
 	return 0;
 }
 
@@ -159,11 +174,18 @@ int forwarder_start(const struct forwarder_site *site, enum forwarder_kind kind,
 
 int64_t forwarder_cpu(const struct forwarder *f)
 {
+	pid_t pids[THREADS];
+	int64_t sum = 0;
 	unsigned n;
 
 	if (f->child.pid)
 		return cputime_process(f->child.pid);
-	return f->kind == FORWARDER_KERNEL_THREADED ? threads_cpu(f->site, &n) : 0;
+	if (f->kind != FORWARDER_KERNEL_THREADED)
+		return 0;
+	n = threads_find(f->site, pids);
+	for (unsigned i = 0; i < n; i++)
+		sum += cputime_process(pids[i]);
+	return sum;
 }
 
 pid_t forwarder_pid(const struct forwarder *f)

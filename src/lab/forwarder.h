@@ -42,7 +42,6 @@ struct forwarder {
 	enum forwarder_kind kind;
 	struct child child;
 	struct rundir engine; /* napier's: for control/client.h */
-	unsigned threads;     /* of threaded NAPI */
 };
 
 /*

@@ -97,13 +97,19 @@ static void a_process_by_its_id(void **state)
 	assert_int_equal(cputime_process(999999999), 0);
 }
 
-static void kernel_threads_by_name(void **state)
+static void threads_by_name(void **state)
 {
-	unsigned n = 77;
+	pid_t pids[64];
+	bool found = false;
+	unsigned n;
 
 	(void)state;
-	assert_int_equal(cputime_kernel_threads("no such thread", &n), 0);
-	assert_int_equal(n, 0);
+	assert_int_equal(cputime_threads_find("no such thread", pids, 64), 0);
+	n = cputime_threads_find("unit-cpu", pids, 64);
+	for (unsigned i = 0; i < n; i++)
+		found |= pids[i] == getpid();
+	assert_true(found);
+	assert_int_equal(cputime_threads_find("", pids, 1), 1);
 }
 
 int main(void)
@@ -112,7 +118,7 @@ int main(void)
 		cmocka_unit_test(our_work_is_cost),
 		cmocka_unit_test(others_work_is_known),
 		cmocka_unit_test(a_process_by_its_id),
-		cmocka_unit_test(kernel_threads_by_name),
+		cmocka_unit_test(threads_by_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
