@@ -56,7 +56,7 @@ static void core_open(struct core *core, struct machine *machine, enum poller po
 
 	core->machine = machine;
 	if (engine_create(&config, &core->engine, &err) ||
-	    bridge_create(core->engine, &(struct bridge_config){ 0 }, &bridge, &err))
+	    bridge_create(core->engine, &(struct bridge_config){0}, &bridge, &err))
 		die("engine", &err);
 	core->in = port_open(core, bridge, "mem:in");
 	core->out = port_open(core, bridge, "mem:out");

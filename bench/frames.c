@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 #include <linux/bpf.h>
 #include <linux/if_link.h>
 
@@ -41,6 +42,7 @@ struct frames_generator {
 struct frames_sink {
 	int program, map, link;
 	unsigned cpus;
+	uint64_t each[]; /* the counts of the CPUs, when last read */
 };
 
 static int64_t now(void)
@@ -95,7 +97,7 @@ static int64_t run_once(struct frames_generator *g, uint32_t frames)
 		    .flags = BPF_F_TEST_XDP_LIVE_FRAMES, .batch_size = BATCH);
 	int ret = bpf_prog_test_run_opts(g->program, &run);
 
-	return ret < 0 ? ret : frames;
+	return ret < 0 ? ret : (int64_t)frames;
 }
 
 /* At a rate, a burst is what is due, so a late thread catches up, but by no more than BURST. */
@@ -297,15 +299,16 @@ int frames_sink_open(const char *netns, const char *interface, struct frames_sin
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = XDP_FLAGS_DRV_MODE);
 	int index = interface_find(netns, interface, err);
 	struct frames_sink *sink;
-	int ret, back;
+	int ret, back, cpus;
 
 	if (index < 0)
 		return index;
-	sink = malloc(sizeof(*sink));
+	cpus = libbpf_num_possible_cpus();
+	sink = cpus > 0 ? malloc(sizeof(*sink) + (size_t)cpus * sizeof(sink->each[0])) : NULL;
 	if (!sink)
 		return error_set(err, -ENOMEM, "no memory");
 	*sink = (struct frames_sink){.program = -1, .map = -1, .link = -1};
-	sink->cpus = (unsigned)sysconf(_SC_NPROCESSORS_CONF);
+	sink->cpus = (unsigned)cpus;
 	ret = sink_load(sink, err);
 	if (!ret) {
 		back = netns_visit(netns);
@@ -325,15 +328,15 @@ int frames_sink_open(const char *netns, const char *interface, struct frames_sin
 	return 0;
 }
 
-uint64_t frames_sink_count(const struct frames_sink *sink)
+uint64_t frames_sink_count(struct frames_sink *sink)
 {
-	uint64_t each[sink->cpus], sum = 0;
+	uint64_t sum = 0;
 	uint32_t key = 0;
 
-	if (bpf_map_lookup_elem(sink->map, &key, each))
+	if (bpf_map_lookup_elem(sink->map, &key, sink->each))
 		return 0;
 	for (unsigned i = 0; i < sink->cpus; i++)
-		sum += each[i];
+		sum += sink->each[i];
 	return sum;
 }
 

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * forward: 64-byte frames in one direction through napier and its peers, as ratios of one run.
+ *
+ *      generator ─── a [forwarder] b ─── sink          cable: generator ─── sink
+ *
+ * Two figures of each: frames a second when more come than it can carry, and CPU time a frame at a
+ * rate that all can carry. Forwarders take turns, forth and back (ABBA); medians are printed.
+ *
+ * The generator has the first CPU for itself. What runs in softirq runs where the frames arrive,
+ * which is there, so the kernel's unthreaded bridge always shares it. All others are measured
+ * twice: on the second CPU, and on the generator's.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <net/ethernet.h>
+#include <net/if.h>
+#include <netpacket/packet.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include <lab/clock.h>
+#include <lab/compare.h>
+
+#include "frames.h"
+
+#define RUNDIR "/run/napier"
+#define SETTLE (200 * NSEC_PER_MSEC)
+#define READY_TIMEOUT (10 * NSEC_PER_SEC)
+
+enum { FRAME = 60, STEADY_RATE = 100000 };
+
+enum contestant {
+	CABLE,
+	KERNEL,
+	KERNEL_THREADED,
+	XDP_LOOP,
+	DPDK,
+	NAPIER_SOFTIRQ,
+	NAPIER_THREAD,
+	CONTESTANTS
+};
+
+enum place { APART, TOGETHER, PLACES };
+
+static const struct {
+	const char *name, *key;
+	enum forwarder_kind kind; /* FORWARDER_NONE: a program of its own */
+	bool peer;
+} contestants[CONTESTANTS] = {
+	[CABLE] = {"cable, no forwarder", "cable", FORWARDER_NONE, false},
+	[KERNEL] = {"kernel bridge", "kernel", FORWARDER_KERNEL, true},
+	[KERNEL_THREADED] = {"kernel bridge, threaded NAPI", "kernel-threaded",
+			     FORWARDER_KERNEL_THREADED, true},
+	[XDP_LOOP] = {"bare AF_XDP loop", "xdp-loop", FORWARDER_NONE, true},
+	[DPDK] = {"DPDK on AF_XDP", "dpdk", FORWARDER_NONE, true},
+	[NAPIER_SOFTIRQ] = {"napier, poller softirq", "napier-softirq", FORWARDER_NAPIER_SOFTIRQ,
+			    false},
+	[NAPIER_THREAD] = {"napier, poller thread", "napier-thread", FORWARDER_NAPIER_THREAD,
+			   false},
+};
+
+struct figures {
+	struct compare_series rate;   /* frames a second, saturated */
+	struct compare_series loss;   /* share of the frames sent, at the steady rate */
+	struct compare_series cost;   /* ns of CPU a frame at the steady rate, of all CPUs */
+	struct compare_series others; /* CPUs used by other programs meanwhile */
+};
+
+struct bench {
+	const char *programs[CONTESTANTS]; /* NULL: not built */
+	struct netlab *lab;
+	unsigned generator, sink; /* namespaces */
+	struct forwarder_site site;
+	int cpu[PLACES]; /* of the forwarder */
+	unsigned rounds;
+	int64_t window;
+	struct figures figures[CONTESTANTS][PLACES];
+	char skipped[CONTESTANTS][ERROR_TEXT_MAX];
+};
+
+static void series_add(struct compare_series *s, double value)
+{
+	if (s->n < COMPARE_ROUNDS_MAX)
+		s->value[s->n++] = value;
+}
+
+static int veth_make(struct bench *b, unsigned ns_a, const char *a, unsigned ns_b, const char *c,
+		     struct error *err)
+{
+	int ret = netlab_veth_add(b->lab, ns_a, a, ns_b, c, err);
+
+	if (!ret)
+		ret = netlab_link_up(b->lab, ns_a, a, true, err);
+	/* Live frames need a NAPI at the other end: GRO, where there is no XDP program. */
+	if (!ret)
+		ret = netlab_offload_set(b->lab, ns_b, c, NETLAB_GRO, true, err);
+	return ret ? ret : netlab_link_up(b->lab, ns_b, c, true, err);
+}
+
+static int site_make(struct bench *b, struct error *err)
+{
+	struct netlab *lab = b->lab;
+	int generator = netlab_namespace_add(lab, "gen", err);
+	int at = generator < 0 ? generator : netlab_namespace_add(lab, "switch", err);
+	int sink = at < 0 ? at : netlab_namespace_add(lab, "sink", err);
+	int ret;
+
+	if (sink < 0)
+		return sink;
+	b->generator = (unsigned)generator;
+	b->sink = (unsigned)sink;
+	b->site.lab = lab;
+	b->site.ns = (unsigned)at;
+	b->site.port = "xdp";
+	b->site.rundir = RUNDIR;
+	netlab_name(lab, "a", b->site.interface[0]);
+	netlab_name(lab, "b", b->site.interface[1]);
+	ret = veth_make(b, b->generator, "out", b->site.ns, b->site.interface[0], err);
+	if (!ret)
+		ret = veth_make(b, b->site.ns, b->site.interface[1], b->sink, "in", err);
+	return ret ? ret : veth_make(b, b->generator, "cable", b->sink, "cable", err);
+}
+
+static int program_start(struct bench *b, enum contestant who, int cpu, struct child *child,
+			 struct error *err)
+{
+	const char *netns = b->lab->namespace[b->site.ns].path;
+	char cpu_text[12];
+	const char *loop[] = {b->programs[who],	    "--netns", netns, b->site.interface[0],
+			      b->site.interface[1], NULL};
+	const char *dpdk[] = {
+		b->programs[who],     "--netns", netns, "--cpu", cpu_text, b->site.interface[0],
+		b->site.interface[1], NULL};
+	int ret;
+
+	snprintf(cpu_text, sizeof(cpu_text), "%d", cpu);
+	ret = child_start(child, who == DPDK ? dpdk : loop, &b->site.cpus, err);
+	if (!ret)
+		ret = child_ready(child, READY_TIMEOUT, err);
+	if (ret)
+		child_stop(child, NULL);
+	return ret;
+}
+
+static void *frame_send(void *arg)
+{
+	struct bench *b = arg;
+	struct sockaddr_ll to = {.sll_family = AF_PACKET, .sll_halen = ETH_ALEN};
+	uint8_t frame[FRAME] = {[0 ... 5] = 0xff, [6] = 2, [11] = 2, [12] = 0x88, [13] = 0xb5};
+	struct error err;
+	int fd;
+
+	if (netlab_enter(b->lab, b->sink, &err))
+		return NULL;
+	fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	to.sll_ifindex = (int)if_nametoindex("in");
+	if (fd < 0 || sendto(fd, frame, sizeof(frame), 0, (void *)&to, sizeof(to)) < 0)
+		fprintf(stderr, "forward: no frame for learning was sent: %s\n", strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return NULL;
+}
+
+/* One frame from the sink's address, so that bridges know where it is and do not flood. */
+static void teach(struct bench *b)
+{
+	pthread_t thread;
+
+	if (!pthread_create(&thread, NULL, frame_send, b))
+		pthread_join(thread, NULL);
+}
+
+struct window {
+	double sent, received; /* frames */
+	struct cputime_span span;
+};
+
+static int window_measure(struct bench *b, const char *out, uint64_t rate, pid_t forwarder,
+			  struct frames_sink *sink, struct window *w, struct error *err)
+{
+	struct frames_config config = {
+		.netns = b->lab->namespace[b->generator].path,
+		.interface = out,
+		.source = {2, 0, 0, 0, 0, 1},
+		.destination = {2, 0, 0, 0, 0, 2},
+		.length = FRAME,
+		.rate = rate,
+		.cpu = b->cpu[TOGETHER],
+	};
+	pid_t ours[] = {getpid(), forwarder};
+	struct frames_generator *g;
+	struct cputime begin;
+	int ret = frames_generator_start(&config, &g, err);
+
+	if (ret)
+		return ret;
+	clock_sleep(SETTLE);
+	ret = cputime_begin(&begin, ours, 2);
+	w->sent = -(double)frames_generator_sent(g);
+	w->received = -(double)frames_sink_count(sink);
+	clock_sleep(b->window);
+	w->sent += (double)frames_generator_sent(g);
+	w->received += (double)frames_sink_count(sink);
+	if (!ret)
+		ret = cputime_end(&begin, ours, 2, &w->span);
+	frames_generator_stop(g);
+	return ret;
+}
+
+static int figures_take(struct bench *b, enum contestant who, enum place place, pid_t forwarder,
+			struct error *err)
+{
+	struct figures *f = &b->figures[who][place];
+	const char *out = who == CABLE ? "cable" : "out", *in = who == CABLE ? "cable" : "in";
+	struct frames_sink *sink;
+	struct window w;
+	int ret = frames_sink_open(b->lab->namespace[b->sink].path, in, &sink, err);
+
+	if (ret)
+		return ret;
+	if (who != CABLE)
+		teach(b);
+	ret = window_measure(b, out, 0, forwarder, sink, &w, err);
+	if (!ret) {
+		series_add(&f->rate, w.received * 1e9 / (double)w.span.duration);
+		series_add(&f->others, (double)w.span.others / (double)w.span.duration);
+		ret = window_measure(b, out, STEADY_RATE, forwarder, sink, &w, err);
+	}
+	if (!ret && w.sent > 0 && w.received > 0) {
+		series_add(&f->loss, w.sent > w.received ? 1 - w.received / w.sent : 0);
+		series_add(&f->cost, (double)w.span.cost / w.received);
+		series_add(&f->others, (double)w.span.others / (double)w.span.duration);
+	}
+	frames_sink_close(sink);
+	return ret;
+}
+
+static int contestant_run(struct bench *b, enum contestant who, enum place place, struct error *err)
+{
+	struct child child = CHILD_NONE;
+	struct forwarder f;
+	int ret;
+
+	/* Where softirq runs is not ours to choose. */
+	if (b->skipped[who][0] || ((who == CABLE || who == KERNEL) && place == APART))
+		return 0;
+	b->site.cpus = (struct cpuset){0};
+	cpuset_add(&b->site.cpus, (unsigned)b->cpu[place]);
+	if (contestants[who].kind == FORWARDER_NONE && who != CABLE)
+		ret = program_start(b, who, b->cpu[place], &child, err);
+	else
+		ret = forwarder_start(&b->site, contestants[who].kind, &f, err);
+	if (ret == -EOPNOTSUPP) {
+		snprintf(b->skipped[who], sizeof(b->skipped[who]), "%s", err->text);
+		return 0;
+	}
+	if (ret)
+		return ret;
+	if (child.pid) {
+		ret = figures_take(b, who, place, child.pid, err);
+		child_stop(&child, NULL);
+	} else {
+		ret = figures_take(b, who, place, forwarder_pid(&f), err);
+		forwarder_stop(&f, NULL);
+	}
+	/* Its stop turned GRO off, which live frames need at a bridge's end. */
+	for (int i = 0; i < 2 && !ret; i++)
+		ret = netlab_offload_set(b->lab, b->site.ns, b->site.interface[i], NETLAB_GRO, true,
+					 err);
+	return ret;
+}
+
+static int rounds_run(struct bench *b, struct error *err)
+{
+	bool tty = isatty(STDERR_FILENO);
+	int ret = 0;
+
+	for (unsigned i = 0; i < b->rounds * CONTESTANTS * PLACES && !ret; i++) {
+		unsigned round = i / (CONTESTANTS * PLACES), turn = i % (CONTESTANTS * PLACES);
+
+		if (round % 2)
+			turn = CONTESTANTS * PLACES - 1 - turn;
+		if (tty)
+			fprintf(stderr, "\r\033[Kround %u of %u: %s", round + 1, b->rounds,
+				contestants[turn / PLACES].name);
+		ret = contestant_run(b, turn / PLACES, turn % PLACES, err);
+	}
+	if (tty)
+		fprintf(stderr, "\r\033[K");
+	return ret;
+}
+
+static bool figures_have(const struct figures *f)
+{
+	return f->rate.n > 0;
+}
+
+/* Of all peers, the best at this place; the kernel's softirq bridge counts at either. */
+static enum contestant best_peer(const struct bench *b, enum place place)
+{
+	enum contestant best = KERNEL;
+	double most = compare_median(&b->figures[KERNEL][TOGETHER].rate);
+
+	for (unsigned who = 0; who < CONTESTANTS; who++) {
+		double rate = compare_median(&b->figures[who][place].rate);
+
+		if (contestants[who].peer && rate > most) {
+			most = rate;
+			best = who;
+		}
+	}
+	return best;
+}
+
+static void row_print(const struct bench *b, enum contestant who, enum place place)
+{
+	const struct figures *f = &b->figures[who][place];
+	enum contestant best = best_peer(b, place);
+	double top = compare_median(&b->figures[best][best == KERNEL ? TOGETHER : place].rate);
+	double cable = compare_median(&b->figures[CABLE][TOGETHER].cost);
+
+	printf("%-30s %8.3f %7.3f-%-6.3f %6.2f %10.0f %8.2f%%\n", contestants[who].name,
+	       compare_median(&f->rate) / 1e6, compare_min(&f->rate) / 1e6,
+	       compare_max(&f->rate) / 1e6, top > 0 ? compare_median(&f->rate) / top : 0,
+	       compare_median(&f->cost) - (who == CABLE ? 0 : cable),
+	       compare_median(&f->loss) * 100);
+}
+
+static void place_print(const struct bench *b, enum place place)
+{
+	printf("\n%s: generator on CPU %d, %s CPU %d\n",
+	       place == APART ? "A CPU of its own" : "The generator's CPU", b->cpu[TOGETHER],
+	       place == APART ? "forwarder on" : "forwarder too on", b->cpu[place]);
+	printf("%-30s %8s %14s %6s %10s %9s\n", "forwarder", "Mframe/s", "min-max", "ratio",
+	       "ns/frame", "loss");
+	for (unsigned who = 0; who < CONTESTANTS; who++) {
+		if (who == KERNEL && place == APART)
+			row_print(b, who, TOGETHER);
+		else if (figures_have(&b->figures[who][place]))
+			row_print(b, who, place);
+	}
+}
+
+static void figures_print(const struct bench *b)
+{
+	double others = 0;
+
+	printf("%u-byte frames, one direction, over veth; %u rounds in turn, medians.\n"
+	       "Mframe/s: when more come than it can carry; ratio: to the best peer of the table.\n"
+	       "ns/frame and loss: at %u frames/s; all CPU time of the machine, less that of the\n"
+	       "cable (generator and sink). The kernel's bridge in softirq runs on the "
+	       "generator's CPU\nin both tables.\n",
+	       FRAME + 4, b->rounds, STEADY_RATE);
+	if (b->cpu[APART] != b->cpu[TOGETHER])
+		place_print(b, APART);
+	place_print(b, TOGETHER);
+	for (unsigned who = 0; who < CONTESTANTS; who++) {
+		if (b->skipped[who][0])
+			printf("Left out: %s: %s\n", contestants[who].name, b->skipped[who]);
+		for (unsigned place = 0; place < PLACES; place++) {
+			double used = compare_max(&b->figures[who][place].others);
+
+			others = used > others ? used : others;
+		}
+	}
+	if (others > 0.1)
+		printf("Other programs used up to %.1f CPUs meanwhile: the figures are "
+		       "disturbed.\n",
+		       others);
+}
+
+static json_t *series_json(const struct compare_series *s)
+{
+	json_t *values = json_array();
+
+	for (unsigned i = 0; i < s->n; i++)
+		json_array_append_new(values, json_real(s->value[i]));
+	return json_pack("{s:f, s:o}", "median", compare_median(s), "values", values);
+}
+
+static void figures_print_json(const struct bench *b)
+{
+	json_t *rows = json_array();
+
+	for (unsigned who = 0; who < CONTESTANTS; who++) {
+		for (unsigned place = 0; place < PLACES; place++) {
+			const struct figures *f = &b->figures[who][place];
+
+			if (!figures_have(f))
+				continue;
+			json_array_append_new(
+				rows,
+				json_pack("{s:s, s:i, s:i, s:o, s:o, s:o}", "forwarder",
+					  contestants[who].key, "generator_cpu", b->cpu[TOGETHER],
+					  "forwarder_cpu", b->cpu[place], "frames_per_second",
+					  series_json(&f->rate), "cpu_ns_per_frame",
+					  series_json(&f->cost), "loss", series_json(&f->loss)));
+		}
+	}
+	json_dumpf(json_pack("{s:i, s:i, s:o}", "frame", FRAME + 4, "steady_rate", STEADY_RATE,
+			     "rows", rows),
+		   stdout, JSON_INDENT(2));
+	putchar('\n');
+}
+
+/* The first two CPUs that we may use; on a machine of one, both places are the same. */
+static void cpus_choose(struct bench *b)
+{
+	cpu_set_t set;
+	int found = 0;
+
+	sched_getaffinity(0, sizeof(set), &set);
+	for (int cpu = 0; cpu < CPU_SETSIZE && found < 2; cpu++) {
+		if (CPU_ISSET(cpu, &set))
+			b->cpu[found++ ? APART : TOGETHER] = cpu;
+	}
+	if (found < 2)
+		b->cpu[APART] = b->cpu[TOGETHER];
+}
+
+static int bench_run(struct bench *b, struct error *err)
+{
+	int ret = netlab_open(RUNDIR, &b->lab, err);
+
+	if (ret)
+		return ret;
+	ret = site_make(b, err);
+	if (!ret)
+		ret = rounds_run(b, err);
+	netlab_close(b->lab);
+	return ret;
+}
+
+int main(int argc, char **argv)
+{
+	static struct bench b = {.rounds = 4, .window = 400 * NSEC_PER_MSEC};
+	bool json = false;
+	struct error err;
+	int option;
+
+	while ((option = getopt(argc, argv, "jr:")) != -1) {
+		if (option == 'j')
+			json = true;
+		else if (option == 'r' && atoi(optarg) >= 1 && atoi(optarg) <= COMPARE_ROUNDS_MAX)
+			b.rounds = (unsigned)atoi(optarg);
+		else
+			optind = argc;
+	}
+	if (argc - optind < 2) {
+		fprintf(stderr, "usage: forward [-j] [-r ROUNDS] NAPIER XDP_LOOP [DPDK_FORWARD]\n");
+		return 2;
+	}
+	if (geteuid()) {
+		printf("skipped: AF_XDP and network namespaces need root\n");
+		return 77;
+	}
+	b.site.napier = argv[optind];
+	b.programs[XDP_LOOP] = argv[optind + 1];
+	b.programs[DPDK] = argv[optind + 2];
+	if (!b.programs[DPDK])
+		snprintf(b.skipped[DPDK], sizeof(b.skipped[DPDK]), "libdpdk is not installed");
+	cpus_choose(&b);
+	if (bench_run(&b, &err)) {
+		fprintf(stderr, "forward: %s\n", err.text);
+		return 1;
+	}
+	if (json)
+		figures_print_json(&b);
+	else
+		figures_print(&b);
+	return 0;
+}
