@@ -99,10 +99,13 @@ static int veth_make(struct bench *b, unsigned ns_a, const char *a, unsigned ns_
 
 	if (!ret)
 		ret = netlab_link_up(b->lab, ns_a, a, true, err);
-	/* Live frames need a NAPI at the other end: GRO, where there is no XDP program. */
 	if (!ret)
-		ret = netlab_offload_set(b->lab, ns_b, c, NETLAB_GRO, true, err);
-	return ret ? ret : netlab_link_up(b->lab, ns_b, c, true, err);
+		ret = netlab_link_up(b->lab, ns_b, c, true, err);
+	/*
+	 * Live frames need a NAPI at the other end: GRO, where there is no XDP program. Turned on
+	 * before the interface is up it makes the NAPI, but the sender's end is not told of it.
+	 */
+	return ret ? ret : netlab_offload_set(b->lab, ns_b, c, NETLAB_GRO, true, err);
 }
 
 static int site_make(struct bench *b, struct error *err)
@@ -243,6 +246,24 @@ static int figures_take(struct bench *b, enum contestant who, enum place place, 
 	return ret;
 }
 
+/* The kernel lets go of the AF_XDP sockets of a process some time after its end. */
+static int contestant_start(struct bench *b, enum contestant who, enum place place,
+			    struct forwarder *f, struct child *child, struct error *err)
+{
+	int64_t deadline = clock_now() + READY_TIMEOUT;
+	int ret;
+
+	for (;;) {
+		if (contestants[who].kind == FORWARDER_NONE && who != CABLE)
+			ret = program_start(b, who, b->cpu[place], child, err);
+		else
+			ret = forwarder_start(&b->site, contestants[who].kind, f, err);
+		if (ret != -ECHILD || clock_now() > deadline)
+			return ret;
+		clock_sleep(SETTLE);
+	}
+}
+
 static int contestant_run(struct bench *b, enum contestant who, enum place place, struct error *err)
 {
 	struct child child = CHILD_NONE;
@@ -254,10 +275,7 @@ static int contestant_run(struct bench *b, enum contestant who, enum place place
 		return 0;
 	b->site.cpus = (struct cpuset){0};
 	cpuset_add(&b->site.cpus, (unsigned)b->cpu[place]);
-	if (contestants[who].kind == FORWARDER_NONE && who != CABLE)
-		ret = program_start(b, who, b->cpu[place], &child, err);
-	else
-		ret = forwarder_start(&b->site, contestants[who].kind, &f, err);
+	ret = contestant_start(b, who, place, &f, &child, err);
 	if (ret == -EOPNOTSUPP) {
 		snprintf(b->skipped[who], sizeof(b->skipped[who]), "%s", err->text);
 		return 0;
