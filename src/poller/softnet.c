@@ -7,7 +7,7 @@
 #include <poller/softirq.h>
 
 static int runner_begin(struct softnet *softnet, const char *name, struct step (*step)(void *),
-			const struct placement *asked, struct runner **out, struct error *err)
+			struct placement *asked, struct runner **out, struct error *err)
 {
 	struct engine *engine = softnet->engine;
 	struct runner_config config = {.step = step, .arg = softnet, .placement = *asked};
@@ -19,10 +19,11 @@ static int runner_begin(struct softnet *softnet, const char *name, struct step (
 	cpuset_add(&config.placement.cpus, softnet->cpu);
 	rc = runner_start(engine->machine, &config, out, &first);
 	if (rc == -EPERM && (asked->class != RUNNER_FAIR || asked->level != 0)) {
-		/* It works, with an ordinary runner's latency: say so and go on. */
+		/* It works, with an ordinary runner's latency: say so and go on. Once: the other
+		 * CPUs' runners are not asked for what this one did not get. */
 		engine_log(engine, LEVEL_WARNING, "%s; going on as an ordinary thread", first.text);
-		config.placement.class = RUNNER_FAIR;
-		config.placement.level = 0;
+		asked->class = config.placement.class = RUNNER_FAIR;
+		asked->level = config.placement.level = 0;
 		rc = runner_start(engine->machine, &config, out, &first);
 	}
 	if (rc)
