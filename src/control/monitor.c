@@ -21,10 +21,12 @@ struct monitor_netns {
 	struct irq irq; /* of socket */
 	struct mnl_socket *socket;
 	char name[64];
-	bool readable; /* there may be messages that were not read */
-	bool dumping;  /* the kernel is answering a dump */
-	bool stale;    /* another dump is needed */
-	bool torn;     /* the links changed while they were dumped */
+	/* There may be messages that were not read. Atomic, as the runner takes interrupts while
+	 * another thread still watches the first links; the rest is its own by then, or not yet. */
+	_Atomic bool readable;
+	bool dumping; /* the kernel is answering a dump */
+	bool stale;   /* another dump is needed */
+	bool torn;    /* the links changed while they were dumped */
 	struct watch *watches;
 	struct monitor_netns *next;
 };
