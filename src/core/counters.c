@@ -37,7 +37,7 @@ const char *drop_text(enum drop_reason reason)
 static void *file_map(const char *path, size_t size, struct error *err)
 {
 	void *map;
-	int fd;
+	int fd, rc;
 
 	if (!path)
 		return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -48,8 +48,10 @@ static void *file_map(const char *path, size_t size, struct error *err)
 		error_set(err, -errno, "%s: cannot be created: %s", path, strerror(errno));
 		return MAP_FAILED;
 	}
-	if (ftruncate(fd, (off_t)size)) {
-		error_set(err, -errno, "%s: %s", path, strerror(errno));
+	/* With its space, since later a full file system would be a SIGBUS. */
+	rc = posix_fallocate(fd, 0, (off_t)size);
+	if (rc) {
+		error_set(err, -rc, "%s: %s", path, strerror(rc));
 		close(fd);
 		unlink(path);
 		return MAP_FAILED;

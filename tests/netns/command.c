@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pty.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -279,6 +280,10 @@ static void bridge_moves(struct rig *rig, const char *kind)
 	assert_switched(p.out, "p0/0 poller thread (was softirq), ");
 	assert_int_equal(netns_cross(&rig->links, 0, 2000, 60), 2000);
 	assert_int_equal(netns_cross(&rig->links, 1, 500, 1514), 500);
+	assert_int_equal(napier(rig, &p, "show --fdb --run-dir %s", rig->base), 0);
+	assert_memory_equal(p.out, "ADDRESS            VLAN  PORT  AGE\n", 35);
+	assert_non_null(strstr(p.out, "02:00:00:00:00:0a     -  p0    "));
+	assert_non_null(strstr(p.out, "02:00:00:00:00:0b     -  p1    "));
 	assert_int_equal(napier(rig, &p, "set --run-dir %s p0/0 poller=thread", rig->base), 0);
 	assert_string_equal(p.out, "p0/0 poller thread\n");
 
@@ -451,7 +456,6 @@ static void refuses_sets(void **state)
 		assert_string_equal(p.out, "");
 		assert_ptr_equal(strchr(p.err, '\n'), p.err + strlen(p.err) - 1);
 	}
-	assert_int_equal(netns_run(&rig->links, rig->links.inner[0], "true"), 0);
 	engine_signal(rig, &engine, SIGTERM);
 	assert_int_equal(engine.status, 0);
 }
@@ -657,6 +661,106 @@ static void waits_for_links(void **state)
 	assert_int_equal(engine.status, 0);
 }
 
+/* Waits, bounded, until a port has received so many. */
+static void received_wait(struct rig *rig, const char *arguments, const char *port, long long n)
+{
+	const struct timespec pause = {.tv_nsec = 50000000};
+
+	for (int i = 0; i < 200; i++) {
+		json_t *view = show_json(rig, arguments);
+		long long now = number(find(view, "ports", "name", port), "rx_packets");
+
+		json_decref(view);
+		if (now >= n)
+			return;
+		nanosleep(&pause, NULL);
+	}
+	fail_msg("port %s does not receive %lld packets", port, n);
+}
+
+/* VLANs, pollers and the handler as a file says; and a port of another VLAN that comes later. */
+static void obeys_the_file(void **state)
+{
+	struct rig *rig = *state;
+	struct process engine, p;
+	char path[64], conf[2048];
+	int fd = file_new(rig, "conf", path);
+	json_t *view, *o;
+
+	snprintf(conf, sizeof(conf),
+		 "engine = { name = \"lab\"; poller = \"thread\"; dev_weight = 20; };\n"
+		 "handler = { vlan_filtering = true; };\n"
+		 "ports = ( { port = \"%s\"; pvid = 10;\n"
+		 "            queues = ( { queue = 0; poller = \"softirq\"; } ); },\n"
+		 "          { port = \"%s\"; untagged = \"20\"; pvid = 20; } );\n",
+		 rig->spec[0], rig->spec[1]);
+	assert_int_equal(write(fd, conf, strlen(conf)), (ssize_t)strlen(conf));
+	close(fd);
+	engine_start(rig, &engine, "run --run-dir %s -c %s", rig->base, path);
+	unlink(path);
+	netns_flood(&rig->links, 0, 100, 60);
+	received_wait(rig, " --name lab", "p0", 100);
+	view = show_json(rig, " --name lab");
+	o = find(view, "napis", "port", "p0");
+	assert_string_equal(text(o, "poller"), "softirq");
+	assert_int_equal(number(o, "weight"), 20);
+	assert_string_equal(text(find(view, "napis", "port", "p1"), "poller"), "thread");
+	/* Nothing of VLAN 10 goes to VLAN 20. */
+	assert_int_equal(number(find(view, "ports", "name", "p1"), "tx_packets"), 0);
+	json_decref(view);
+
+	/* Now both are in 10. */
+	assert_int_equal(napier(rig, &p, "port remove --name lab --run-dir %s p1", rig->base), 0);
+	assert_int_equal(napier(rig, &p, "port add --name lab --run-dir %s %s pvid=10", rig->base,
+				rig->spec[1]),
+			 0);
+	assert_int_equal(netns_cross(&rig->links, 0, 100, 60), 100);
+	engine_signal(rig, &engine, SIGTERM);
+	assert_int_equal(engine.status, 0);
+}
+
+/* What a terminal shows of `napier show`. */
+static void terminal_read(struct rig *rig, char *out)
+{
+	size_t n = 0;
+	ssize_t got;
+	int fd;
+	pid_t child = forkpty(&fd, NULL, NULL, NULL);
+
+	assert_true(child >= 0);
+	if (!child) {
+		execl(NAPIER, NAPIER, "show", "--run-dir", rig->base, NULL);
+		_exit(126);
+	}
+	while (n < TEXT_MAX - 1 && (got = read(fd, out + n, TEXT_MAX - 1 - n)) > 0)
+		n += (size_t)got;
+	out[n] = '\0';
+	close(fd);
+	assert_int_equal(netns_wait(child, 10), 0);
+}
+
+static void colours_terminals_only(void **state)
+{
+	struct rig *rig = *state;
+	static char out[TEXT_MAX];
+	struct process engine, p;
+
+	engine_start(rig, &engine, "run --run-dir %s %s", rig->base, rig->spec[0]);
+	setenv("TERM", "xterm", 1);
+	unsetenv("NO_COLOR");
+	terminal_read(rig, out);
+	assert_non_null(strstr(out, "\033[1mNAPI"));
+	setenv("NO_COLOR", "1", 1);
+	terminal_read(rig, out);
+	assert_non_null(strstr(out, "NAPI"));
+	assert_null(strchr(out, '\033'));
+	unsetenv("NO_COLOR");
+	assert_int_equal(napier(rig, &p, "show --run-dir %s", rig->base), 0);
+	assert_null(strchr(p.out, '\033'));
+	engine_signal(rig, &engine, SIGTERM);
+	assert_int_equal(engine.status, 0);
+}
+
 /* The parent ends when all is open, and with what went wrong. */
 static void goes_into_the_background(void **state)
 {
@@ -745,6 +849,8 @@ int main(void)
 		in_rig(shows_while_stuck),
 		in_rig(follows_links),
 		in_rig(waits_for_links),
+		in_rig(obeys_the_file),
+		in_rig(colours_terminals_only),
 		in_rig(goes_into_the_background),
 		in_rig(ends_with_its_input),
 	};
