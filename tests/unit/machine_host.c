@@ -106,6 +106,23 @@ static void wakes_are_not_lost(void **state)
 	runner_stop(b);
 }
 
+static bool seen_waiting(void *arg)
+{
+	struct runner_observation seen;
+
+	runner_observe(arg, &seen);
+	return seen.waiting;
+}
+
+/* What nobody notifies of is looked at again every millisecond. */
+static void await_seen(bool (*seen)(void *arg), struct runner *r)
+{
+	int64_t end = limit();
+
+	while (machine_wait(machine, seen, r, machine_now(machine) + NSEC_PER_MSEC))
+		assert_true(machine_now(machine) < end);
+}
+
 /* What was written before a wake-up is seen by a step after it. */
 struct mailbox {
 	int letter; /* plain on purpose */
@@ -138,7 +155,7 @@ static void a_step_follows_every_wake(void **state)
 	(void)state;
 	for (int i = 1; i <= 1000; i++) {
 		/* Not while a step may be reading it: the test is of the wake-up alone. */
-		machine_quiesce(machine);
+		await_seen(seen_waiting, r);
 		box.letter = i;
 		runner_wake(r);
 		assert_int_equal(machine_wait(machine, is_read, &box, limit()), 0);
@@ -234,23 +251,6 @@ static bool seen_ended(void *arg)
 
 	runner_observe(arg, &seen);
 	return !seen.tid;
-}
-
-static bool seen_waiting(void *arg)
-{
-	struct runner_observation seen;
-
-	runner_observe(arg, &seen);
-	return seen.waiting;
-}
-
-/* What nobody notifies of is looked at again every millisecond. */
-static void await_seen(bool (*seen)(void *arg), struct runner *r)
-{
-	int64_t end = limit();
-
-	while (machine_wait(machine, seen, r, machine_now(machine) + NSEC_PER_MSEC))
-		assert_true(machine_now(machine) < end);
 }
 
 static void stops_in_each_state(void **state)
