@@ -16,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <port/netdev.h>
+
 /* The IEEE's number for local experiments. */
 #define NUMBERED 0x88b5
 #define WINDOW 256
@@ -75,6 +77,29 @@ static int far_open(const struct netns_links *links, int side)
 /* Of a test that failed, and so did not close it. */
 static struct netns_links left;
 
+/*
+ * The end that was up first starts to send only when a worker of the kernel has seen its carrier;
+ * what it is given before is lost without a word.
+ */
+static void end_settle(const struct netns_links *links, unsigned ns, const char *name)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+	struct netdev_link link = {0};
+	struct netdev dev;
+	struct error err = {0};
+	int back;
+
+	must(netns_enter(links->lab->namespace[ns].name, &back, &err), &err);
+	must(netdev_open(&dev, name, &err), &err);
+	netns_leave(back);
+	for (int i = 0; i < 10000 && !(link.flags & IFF_RUNNING); i++) {
+		nanosleep(&pause, NULL);
+		assert_int_equal(netdev_link(&dev, &link), 0);
+	}
+	assert_true(link.flags & IFF_RUNNING);
+	netdev_close(&dev);
+}
+
 void netns_links_open(struct netns_links *links, bool apart)
 {
 	static const char *const outer[] = {"left", "right"}, *const inner[] = {"in", "inb"};
@@ -98,6 +123,7 @@ void netns_links_open(struct netns_links *links, bool apart)
 		     &err);
 		must(netlab_link_up(links->lab, links->outer[i], NETNS_OUTER, true, &err), &err);
 		must(netlab_link_up(links->lab, links->inner[i], name, true, &err), &err);
+		end_settle(links, links->outer[i], NETNS_OUTER);
 		links->far[i] = far_open(links, i);
 	}
 	left = *links;

@@ -166,6 +166,7 @@ int rig_raw(struct rig *rig, unsigned ns, const char *interface)
 	assert_true(fd >= 0 && address.sll_ifindex);
 	assert_int_equal(setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof(on)), 0);
 	assert_int_equal(setsockopt(fd, SOL_PACKET, PACKET_AUXDATA, &on, sizeof(on)), 0);
+	assert_int_equal(setsockopt(fd, SOL_PACKET, PACKET_QDISC_BYPASS, &on, sizeof(on)), 0);
 	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
 	return fd;
 }
@@ -202,6 +203,24 @@ void rig_frame_send(int fd, const struct rig_frame *frame)
 	assert_int_equal(send(fd, frame->bytes, frame->size, 0), frame->size);
 }
 
+/* Where packets were last seen, for who has to find out why one did not come. */
+static void rig_explain(void)
+{
+	for (uint32_t i = 0; rig_open && i < 64; i++) {
+		struct port *port = engine_port_at(rig_open->engine.engine, i);
+
+		if (!port)
+			continue;
+		printf("  %s: %s, received %lu, transmitted %lu, lost %lu", port->spec,
+		       port_state_name(port->state), RIG_SUM(port, received),
+		       RIG_SUM(port, transmitted), RIG_SUM(port, lost));
+		for (int reason = 0; reason < DROP_MAX; reason++)
+			if (RIG_DROPPED(port, reason))
+				printf(", %s %lu", drop_name(reason), RIG_DROPPED(port, reason));
+		printf("\n");
+	}
+}
+
 ssize_t rig_receive(int fd, struct iovec *iov, size_t n, struct tpacket_auxdata *auxdata)
 {
 	struct pollfd wait = {.fd = fd, .events = POLLIN};
@@ -212,8 +231,10 @@ ssize_t rig_receive(int fd, struct iovec *iov, size_t n, struct tpacket_auxdata 
 				 .msg_controllen = sizeof(control)};
 	ssize_t size;
 
-	if (poll(&wait, 1, RIG_SECONDS * 1000) != 1)
+	if (poll(&wait, 1, RIG_SECONDS * 1000) != 1) {
+		rig_explain();
 		return -ETIMEDOUT;
+	}
 	size = recvmsg(fd, &message, 0);
 	assert_true(size > 0 && !(message.msg_flags & MSG_TRUNC));
 	assert_non_null(CMSG_FIRSTHDR(&message));

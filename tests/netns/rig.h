@@ -43,7 +43,10 @@ void rig_wait_state(const struct port *port, enum port_state state);
 /* Looks every millisecond, for RIG_SECONDS. */
 bool rig_eventually(bool (*happened)(void *arg), void *arg);
 
-/* A raw socket on an interface, which does not see what is sent from there. */
+/*
+ * A raw socket on an interface, which does not see what is sent from there. It sends past the
+ * queueing discipline, which drops for a while after the carrier has come.
+ */
 int rig_raw(struct rig *rig, unsigned ns, const char *interface);
 /* An IPv4 socket that waits RIG_SECONDS at most. */
 int rig_socket(struct rig *rig, unsigned ns, int type);
