@@ -167,8 +167,10 @@ inline release_switched()
 	:: claimed ->
 		to = wish;
 		assert(there(to)); /* its runner gets the interrupts */
-		masked = false;
-		atomic {
+		claimed = false;
+		if
+		:: masked = false;
+		   atomic {
 			if
 			:: word & CLAIMED ->
 				word = with_poller(without(word, CLAIMED | MISSED), to);
@@ -176,13 +178,14 @@ inline release_switched()
 			:: !(word & CLAIMED)
 			fi;
 			check()
-		}
+		   }
+		:: atomic { word = without(word, CLAIMED); check() } /* they cannot be moved */
+		fi;
 		if
 		:: !holding -> dispatch(to)
 		:: holding
 		fi;
-		to = 0;
-		claimed = false
+		to = 0
 	:: !claimed
 	fi
 }
@@ -226,7 +229,7 @@ end:
 }
 
 /* Two, since a handler may still run in one runner when another has got the interrupts. */
-active [2] proctype interrupt()
+active [2 - ENDLESS] proctype interrupt()
 {
 	byte to = 0;
 	bool taken = false;
@@ -276,7 +279,15 @@ inline napi_request(asked)
 		waiting = true;
 		check()
 	}
-	napi_release()
+	napi_release();
+#ifdef BUG_KEEPS_THE_TOKEN
+	holding = false
+#else
+	if
+	:: holding -> holding = false; dispatch(poller_of(word)) /* it could not */
+	:: !holding
+	fi
+#endif
 }
 
 inline napi_switch(p)
