@@ -262,7 +262,8 @@ static int socket_listen(const char *path, struct error *err)
 	/* Nobody can connect before listen(), so there is no moment with another mode. */
 	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) || chmod(path, 0600) ||
 	    listen(fd, SERVER_CLIENTS_MAX)) {
-		rc = error_set(err, -errno, "%s: %s", path, strerror(errno));
+		rc = error_set(err, -errno, "%s: %s%s", path, strerror(errno),
+			       errno == EADDRINUSE ? ": something else is there: remove it" : "");
 		close(fd);
 		return rc;
 	}
