@@ -18,22 +18,26 @@ enum log_level { LEVEL_ERROR, LEVEL_WARNING, LEVEL_INFO };
 
 /* The kernel's names and defaults; 0 in any field means its default. */
 struct engine_config {
-	const char *name;	    /* "default" */
-	struct machine *machine;    /* outlives the engine */
-	struct cpuset cpus;	    /* engine CPUs; empty: those the process may run on */
-	uint32_t frames;	    /* of the pool; 0: 16384 */
-	uint32_t frame_size;	    /* 2048 */
-	uint32_t ports_max;	    /* 64 */
-	uint32_t queues_max;	    /* 256 over all ports */
-	enum poller poller;	    /* of NAPIs to come */
-	uint32_t weight;	    /* dev_weight: packets a poll, 64 */
-	uint32_t budget;	    /* netdev_budget: packets a softirq round, 300 */
-	uint32_t budget_usecs;	    /* netdev_budget_usecs: 2000 us a round */
-	uint32_t restarts;	    /* rounds in a row before ksoftirqd takes over, 10 */
-	uint32_t restart_usecs;	    /* or this long, 2000 us */
-	struct placement interrupt; /* class and level of irq/N; cpus is ignored */
-	struct placement ksoftirqd; /* class and level of ksoftirqd/N; cpus is ignored */
-	int64_t packet_ns;	   /* virtual machine only: what a polled packet costs; 0: 100 ns */
+	const char *name;	     /* "default" */
+	struct machine *machine;     /* outlives the engine */
+	struct cpuset cpus;	     /* engine CPUs; empty: those the process may run on */
+	uint32_t frames;	     /* of the pool; 0: 16384 */
+	uint32_t frame_size;	     /* 2048 */
+	uint32_t ports_max;	     /* 64 */
+	uint32_t queues_max;	     /* 256 over all ports */
+	enum poller poller;	     /* of NAPIs to come */
+	uint32_t weight;	     /* dev_weight: packets a poll, 64 */
+	uint32_t budget;	     /* netdev_budget: packets a softirq round, 300 */
+	uint32_t budget_usecs;	     /* netdev_budget_usecs: 2000 us a round */
+	uint32_t idle_suspend_usecs; /* of NAPIs to come: busy-poll rests after so long; 0: never */
+	uint32_t restarts;	     /* rounds in a row before ksoftirqd takes over, 10 */
+	uint32_t restart_usecs;	     /* or this long, 2000 us */
+	struct placement interrupt;  /* class and level of irq/N; cpus is ignored */
+	uint32_t workers;	     /* of the workqueue; 0: one per engine CPU, two at least */
+	struct placement worker;     /* of kworker/N; no CPUs: the engine's */
+	struct placement ksoftirqd;  /* class and level of ksoftirqd/N; cpus is ignored */
+	int64_t poll_ns;   /* virtual machine only: what a poll costs by itself; 0: 200 ns */
+	int64_t packet_ns; /* virtual machine only: what a polled packet costs; 0: 100 ns */
 	const char *counters_path; /* file for struct counters_file; NULL: memory of its own */
 	void (*log)(void *arg, enum log_level level, const char *line); /* NULL: nowhere */
 	void *log_arg;
@@ -80,11 +84,13 @@ int engine_handler_set(struct engine *engine, struct port *port, struct handler 
  */
 struct queue_settings {
 	bool poller_set, weight_set, cpu_set;
+	bool idle_suspend_set;
 	bool cpus_set, class_set; /* what of placement: cpus; class and level */
 	enum poller poller;
 	uint32_t weight;
-	unsigned cpu;		    /* engine CPU of its softirq */
-	struct placement placement; /* of its thread */
+	uint32_t idle_suspend_usecs; /* busy-poll goes back to interrupts; 0: never */
+	unsigned cpu;		     /* engine CPU of its softirq */
+	struct placement placement;  /* of its thread */
 };
 
 /* All or nothing. *took (may be NULL): the longest switch, ns. */

@@ -53,12 +53,12 @@
 #define NAPI_WEIGHT_DEFAULT 64 /* packets; the kernel's NAPI_POLL_WEIGHT */
 #define NAPI_WEIGHT_MAX PACKET_VECTOR_MAX
 
-enum poller { POLLER_SOFTIRQ, POLLER_THREAD, POLLER_MAX };
+enum poller { POLLER_SOFTIRQ, POLLER_THREAD, POLLER_WORKQUEUE, POLLER_BUSY_POLL, POLLER_MAX };
 
-/* "softirq", "thread"; and back: -EINVAL for another name. */
+/* "softirq", "busy-poll"; and back: -EINVAL for another name. */
 const char *poller_name(enum poller poller);
 int poller_parse(const char *name, enum poller *out);
-/* All of them for an error text: "softirq, thread". */
+/* All of them for an error text: "softirq, thread, …". */
 const char *poller_list(void);
 
 enum napi_state {
@@ -90,7 +90,8 @@ struct context {
 	struct napi *napi;		/* whose packets are being handled */
 	struct napi_counters *counters; /* its counters; never NULL */
 	int64_t now;			/* taken at the start of the poll */
-	uint32_t index;			/* small and dense: spreads runners over transmit queues */
+	bool keeps;	/* its runner keeps a NAPI that has no packets, and polls on */
+	uint32_t index; /* small and dense: spreads runners over transmit queues */
 	uint32_t kicks;
 	struct port_queue *kick[CONTEXT_KICKS];
 	struct napi_counters own; /* of what is done outside any NAPI's poll */

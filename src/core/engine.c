@@ -12,6 +12,7 @@
 #include <core/engine.h>
 #include <core/napi.h>
 #include <poller/softirq.h>
+#include <poller/workqueue.h>
 
 const char *napier_version(void)
 {
@@ -73,6 +74,8 @@ static int config_fill(struct engine_config *config, struct error *err)
 	default_u32(&config->restart_usecs, 2000);
 	if (!config->packet_ns)
 		config->packet_ns = 100;
+	if (!config->poll_ns)
+		config->poll_ns = 200;
 	if (config->weight > NAPI_WEIGHT_MAX)
 		return error_set(err, -ERANGE, "weight %u: must be 1 to %u", config->weight,
 				 NAPI_WEIGHT_MAX);
@@ -81,6 +84,11 @@ static int config_fill(struct engine_config *config, struct error *err)
 	machine_cpus(config->machine, &there);
 	if (cpuset_empty(&config->cpus))
 		config->cpus = there;
+	default_u32(&config->workers, cpuset_count(&config->cpus));
+	if (config->workers < 2)
+		config->workers = 2;
+	if (config->workers > WORKERS_MAX)
+		config->workers = WORKERS_MAX;
 	for (unsigned cpu = cpuset_next(&config->cpus, 0); cpu < CPU_MAX;
 	     cpu = cpuset_next(&config->cpus, cpu + 1)) {
 		char text[128];
@@ -205,6 +213,7 @@ int engine_create(const struct engine_config *config, struct engine **out, struc
 			 config->counters_path);
 	engine->config.counters_path = engine->counters_path;
 	engine->packet_ns = engine->config.packet_ns;
+	engine->poll_ns = engine->config.poll_ns;
 	engine->cpus = cpuset_count(&engine->config.cpus);
 	rc = parts_start(engine, err);
 	if (rc) {

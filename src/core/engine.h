@@ -10,6 +10,7 @@
 #include <machine/lock.h>
 
 struct softnet;
+struct workqueue;
 
 /* Bounds within which control calls return at saturation (I5). */
 #define SWITCH_TIMEOUT (1 * NSEC_PER_SEC)
@@ -24,13 +25,15 @@ struct engine {
 	struct pool *pool;
 	struct counters_file *counters;
 	char counters_path[256];
-	int64_t packet_ns;
+	int64_t packet_ns, poll_ns;
 	_Atomic uint32_t contexts;
 
 	struct lock control; /* taken by engine_lock only */
 
 	uint32_t cpus;
 	struct softnet *softnet; /* `cpus` of them */
+
+	struct workqueue *workqueue; /* while a NAPI uses it */
 
 	struct port **port; /* config.ports_max; each the start of a struct engine_port */
 	struct settings settings;

@@ -10,7 +10,8 @@
  * set for it) and its lock, in the caller's memory, and a record. Nothing is left when it fails.
  */
 int queue_begin(struct port_queue *queue, struct napi *napi, struct lock *lock, struct error *err);
-/* Its NAPI is disabled and nobody sends on it any more. The lock stays: a kind's close may use it. */
+/* Its NAPI is disabled and nobody sends on it any more. The lock stays: a kind's close may use it.
+ */
 void queue_end(struct port_queue *queue);
 
 /* What is asked of the queue's thread, for those who read the counters. */

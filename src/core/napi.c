@@ -15,6 +15,8 @@
 static const struct poller_ops *const pollers[POLLER_MAX] = {
 	[POLLER_SOFTIRQ] = &softirq_poller,
 	[POLLER_THREAD] = &thread_poller,
+	[POLLER_WORKQUEUE] = &workqueue_poller,
+	[POLLER_BUSY_POLL] = &busy_poller,
 };
 
 const struct poller_ops *poller_ops(enum poller poller)
@@ -40,7 +42,7 @@ int poller_parse(const char *name, enum poller *out)
 
 const char *poller_list(void)
 {
-	return "softirq, thread";
+	return "softirq, thread, workqueue, busy-poll";
 }
 
 bool napi_schedule(struct napi *napi)
@@ -62,29 +64,45 @@ bool napi_schedule(struct napi *napi)
 	return true;
 }
 
+void napi_mask(struct napi *napi)
+{
+	if (napi->irq_masked)
+		return;
+	napi->irq_masked = true;
+	irq_mask(&napi->queue->irq);
+}
+
 /*
  * Gives the token back when nothing was scheduled meanwhile. False: the caller keeps it, to poll
  * again or to release it. Unmasked before the token goes: an interrupt that fires in between sets
  * MISSED and is not lost.
  */
-static bool napi_complete(struct napi *napi)
+bool napi_complete(struct napi *napi)
 {
+	struct napi_counters *counters = &napi->record->napi;
 	uint32_t state = napi_state_load(napi);
+	bool missed;
 	uint32_t wanted;
 
 	if (napi->irq_masked) {
 		napi->irq_masked = false;
 		irq_unmask(&napi->queue->irq);
 	}
-	do {
-		if (state & (NAPI_SWITCH | NAPI_DISABLING))
-			return false;
-		wanted = state & ~(uint32_t)(state & NAPI_MISSED ? NAPI_MISSED : NAPI_SCHED);
-	} while (!atomic_compare_exchange_weak_explicit(
-		&napi->state, &state, wanted, memory_order_acq_rel, memory_order_acquire));
-	if (!(state & NAPI_MISSED))
-		return true;
-	counter_add(&napi->record->napi.missed, 1);
+	/* Counted while the token is still here: after that the counters are another's. */
+	counter_add(&counters->completes, 1);
+	while (!(state & (NAPI_SWITCH | NAPI_DISABLING))) {
+		missed = state & NAPI_MISSED;
+		wanted = state & ~(uint32_t)(missed ? NAPI_MISSED : NAPI_SCHED);
+		if (!atomic_compare_exchange_weak_explicit(&napi->state, &state, wanted,
+							   memory_order_acq_rel,
+							   memory_order_acquire))
+			continue;
+		if (!missed)
+			return true;
+		counter_add(&counters->missed, 1);
+		break;
+	}
+	counter_add(&counters->completes, (uint64_t)-1);
 	return false;
 }
 
@@ -93,10 +111,7 @@ static bool release_disabled(struct napi *napi, uint32_t state)
 {
 	uint32_t wanted = state & ~(uint32_t)(NAPI_SCHED | NAPI_MISSED | NAPI_DISABLING);
 
-	if (!napi->irq_masked) {
-		napi->irq_masked = true;
-		irq_mask(&napi->queue->irq);
-	}
+	napi_mask(napi);
 	if (!atomic_compare_exchange_strong(&napi->state, &state, wanted | NAPI_DISABLED))
 		return false;
 	machine_notify(napi->engine->machine);
@@ -201,7 +216,7 @@ bool napi_poll(struct napi *napi, struct context *context, uint32_t *work)
 	context->napi = NULL;
 	context->counters = &context->own;
 
-	machine_charge(machine, napi->engine->packet_ns * (int64_t)n);
+	machine_charge(machine, napi->engine->poll_ns + napi->engine->packet_ns * (int64_t)n);
 	context->now = machine_now(machine);
 	cap_adjust(napi, n, context->now - start);
 	counter_add(&counters->poll_ns, (uint64_t)(context->now - start));
@@ -212,13 +227,8 @@ bool napi_poll(struct napi *napi, struct context *context, uint32_t *work)
 		counter_add(&counters->empty_polls, 1);
 	*work = n;
 
-	if (n < weight) {
-		/* Counted while the token is still ours: after that the counters are another's. */
-		counter_add(&counters->completes, 1);
-		if (napi_complete(napi))
-			return false;
-		counter_add(&counters->completes, (uint64_t)-1);
-	}
+	if (n < weight && !context->keeps && napi_complete(napi))
+		return false;
 	return !napi_release(napi);
 }
 

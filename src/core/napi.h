@@ -29,6 +29,9 @@ struct napi {
 
 	int switch_error; /* written by the holder before it clears SWITCH without switching */
 
+	int64_t idle_since;	      /* busy-poll: its last packet; 0: not known */
+	_Atomic int64_t idle_suspend; /* ns, busy-poll: rests after so long; 0: never */
+
 	struct poller_thread *thread; /* while its poller is or becomes `thread` */
 
 	/* Watchdog's memory: control only. */
@@ -43,18 +46,21 @@ struct napi {
  */
 struct poller_ops {
 	const char *name;
-	/* Makes what polling this NAPI needs; nothing changes for it yet. */
-	int (*prepare)(struct napi *napi, struct error *err);
+	const char *owner; /* who polls, where that is not the runner below; else NULL */
+	/* What prepare makes belongs to the softnet: it is made for a move to another one, too. */
+	bool per_cpu;
+	/* Makes what polling this NAPI there needs; nothing changes for it yet. */
+	int (*prepare)(struct napi *napi, struct softnet *softnet, struct error *err);
 	/* The runner that its interrupts go to. */
 	struct runner *(*runner)(struct napi *napi);
 	/* Takes the token. Must come after everything else: it may be polled before this returns.
 	 */
 	void (*dispatch)(struct napi *napi);
 	/* It is another's now, or disabled for good: ends what prepare made. */
-	void (*retire)(struct napi *napi);
+	void (*retire)(struct napi *napi, struct softnet *softnet);
 };
 
-extern const struct poller_ops softirq_poller, thread_poller;
+extern const struct poller_ops softirq_poller, thread_poller, workqueue_poller, busy_poller;
 
 const struct poller_ops *poller_ops(enum poller poller);
 
@@ -76,6 +82,19 @@ bool napi_poll(struct napi *napi, struct context *context, uint32_t *work);
  * caller must not touch the NAPI.
  */
 bool napi_release(struct napi *napi);
+
+/*
+ * The holder, between polls: nothing more to do. True: the token is given back, interrupts are on
+ * again, and the caller must not touch the NAPI. napi_poll does it by itself, but for a context
+ * that keeps tokens.
+ */
+bool napi_complete(struct napi *napi);
+
+/*
+ * The holder: interrupts of the queue would only disturb until it is complete, which unmasks. For
+ * pollers other than the runner that takes the queue's interrupts.
+ */
+void napi_mask(struct napi *napi);
 
 /* Control context, engine lock held. As napi_poller_set, to this softnet. */
 int napi_switch(struct napi *napi, enum poller poller, struct softnet *softnet, int64_t timeout,

@@ -15,14 +15,14 @@
 
 int napi_init(struct napi *napi, enum poller poller, struct error *err)
 {
-	int rc = poller_ops(poller)->prepare(napi, err);
+	int rc = poller_ops(poller)->prepare(napi, napi->softnet, err);
 
 	if (rc)
 		return rc;
 	atomic_store(&napi->state, NAPI_DISABLED | (uint32_t)poller << NAPI_POLLER_SHIFT);
 	rc = irq_attach(&napi->queue->irq, poller_ops(poller)->runner(napi));
 	if (rc) {
-		poller_ops(poller)->retire(napi);
+		poller_ops(poller)->retire(napi, napi->softnet);
 		return error_set(err, rc, "%s/%u: its descriptor cannot be waited for: %s",
 				 napi->queue->port->name, napi->queue->index, strerror(-rc));
 	}
@@ -34,7 +34,7 @@ int napi_init(struct napi *napi, enum poller poller, struct error *err)
 void napi_end(struct napi *napi)
 {
 	irq_detach(&napi->queue->irq);
-	poller_ops(napi_poller(napi))->retire(napi);
+	poller_ops(napi_poller(napi))->retire(napi, napi->softnet);
 }
 
 static bool bits_clear(struct napi *napi, uint32_t bits)
@@ -130,6 +130,8 @@ int napi_switch(struct napi *napi, enum poller poller, struct softnet *softnet, 
 {
 	struct machine *machine = napi->engine->machine;
 	enum poller before = napi_poller(napi);
+	struct softnet *softnet_before = napi->softnet;
+	bool changes = poller != before || poller_ops(poller)->per_cpu;
 	const struct port_queue *queue = napi->queue;
 	int64_t start = machine_now(machine);
 	int rc;
@@ -138,8 +140,8 @@ int napi_switch(struct napi *napi, enum poller poller, struct softnet *softnet, 
 		*took = 0;
 	if (poller == before && softnet == napi->softnet)
 		return 0;
-	if (poller != before) {
-		rc = poller_ops(poller)->prepare(napi, err);
+	if (changes) {
+		rc = poller_ops(poller)->prepare(napi, softnet, err);
 		if (rc)
 			return rc;
 	}
@@ -147,8 +149,8 @@ int napi_switch(struct napi *napi, enum poller poller, struct softnet *softnet, 
 	rc = napi_disabled(napi) ? switch_disabled(napi, poller, softnet)
 				 : switch_wait(napi, poller, softnet, timeout);
 	if (rc) {
-		if (poller != before)
-			poller_ops(poller)->retire(napi);
+		if (changes)
+			poller_ops(poller)->retire(napi, softnet);
 		return error_set(err, rc, "%s/%u: poller stays %s: %s", queue->port->name,
 				 queue->index, poller_name(before),
 				 rc == -ETIMEDOUT ? "its poll did not end in time" : strerror(-rc));
@@ -156,8 +158,8 @@ int napi_switch(struct napi *napi, enum poller poller, struct softnet *softnet, 
 	if (took)
 		*took = machine_now(machine) - start;
 	record_switch(napi, machine_now(machine) - start);
-	if (poller != before)
-		poller_ops(before)->retire(napi);
+	if (changes)
+		poller_ops(before)->retire(napi, softnet_before);
 	return 0;
 }
 

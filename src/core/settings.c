@@ -20,6 +20,10 @@ static void settings_merge(struct queue_settings *to, const struct queue_setting
 		to->cpu_set = true;
 		to->cpu = from->cpu;
 	}
+	if (from->idle_suspend_set) {
+		to->idle_suspend_set = true;
+		to->idle_suspend_usecs = from->idle_suspend_usecs;
+	}
 	if (from->cpus_set) {
 		to->cpus_set = true;
 		to->placement.cpus = from->placement.cpus;
@@ -37,6 +41,7 @@ static void settings_clear(struct queue_settings *to, const struct queue_setting
 	to->poller_set &= !mask->poller_set;
 	to->weight_set &= !mask->weight_set;
 	to->cpu_set &= !mask->cpu_set;
+	to->idle_suspend_set &= !mask->idle_suspend_set;
 	to->cpus_set &= !mask->cpus_set;
 	to->class_set &= !mask->class_set;
 }

@@ -18,12 +18,13 @@ static void napi_watch(struct engine *engine, struct napi *napi)
 
 	if (stuck && !napi->stuck) {
 		enum poller poller = napi_state_poller(state);
-		struct runner *runner = poller_ops(poller)->runner(napi);
+		const struct poller_ops *ops = poller_ops(poller);
 
 		counter_add(&napi->record->stuck, 1);
 		engine_log(engine, LEVEL_WARNING,
 			   "%s/%u: scheduled, but not polled for a second; poller %s, runner %s",
-			   queue->port->name, queue->index, poller_name(poller), runner->name);
+			   queue->port->name, queue->index, ops->name,
+			   ops->owner ? ops->owner : ops->runner(napi)->name);
 	}
 	napi->stuck = stuck;
 	napi->seen_scheduled = state & NAPI_SCHED;

@@ -8,72 +8,11 @@
 #include <core/context.h>
 #include <poller/softirq.h>
 
-static void list_init(struct napi_list *list)
-{
-	list->first = NULL;
-	list->end = &list->first;
-}
-
-static void list_append(struct napi_list *list, struct napi *napi)
-{
-	napi->next = NULL;
-	*list->end = napi;
-	list->end = &napi->next;
-}
-
-static struct napi *list_take(struct napi_list *list)
-{
-	struct napi *napi = list->first;
-
-	list->first = napi->next;
-	if (!list->first)
-		list->end = &list->first;
-	return napi;
-}
-
-/* Moves all of `from` behind `to`. */
-static void list_join(struct napi_list *to, struct napi_list *from)
-{
-	if (!from->first)
-		return;
-	*to->end = from->first;
-	to->end = from->end;
-	list_init(from);
-}
-
-/* Appends the inbox, oldest first. */
-static void inbox_take(struct softnet *softnet)
-{
-	struct napi *napi = NULL;
-	struct napi *in;
-
-	if (!atomic_load_explicit(&softnet->inbox, memory_order_relaxed))
-		return;
-	in = atomic_exchange_explicit(&softnet->inbox, NULL, memory_order_acquire);
-	while (in) { /* turn it round */
-		struct napi *below = in->next;
-
-		in->next = napi;
-		napi = in;
-		in = below;
-	}
-	while (napi) {
-		struct napi *next = napi->next;
-
-		list_append(&softnet->list, napi);
-		napi = next;
-	}
-}
-
 static void softirq_dispatch(struct napi *napi)
 {
 	struct softnet *softnet = napi->softnet;
-	struct napi *top = atomic_load_explicit(&softnet->inbox, memory_order_relaxed);
 
-	do {
-		napi->next = top;
-		/* seq_cst: pairs with the look at the inbox in active_leave. */
-	} while (!atomic_compare_exchange_weak(&softnet->inbox, &top, napi));
+	inbox_put(&softnet->inbox, napi); /* pairs with the look at the inbox in active_leave */
 	/* A wake-up by the runner itself, from its interrupt handler, is only a flag. */
 	if (!atomic_load(&softnet->active))
 		runner_wake(softnet->irq);
@@ -93,7 +32,7 @@ static bool active_enter(struct softnet *softnet)
 static bool active_leave(struct softnet *softnet)
 {
 	atomic_store(&softnet->active, false);
-	return !atomic_load(&softnet->inbox) || atomic_load(&softnet->active);
+	return inbox_empty(&softnet->inbox) || atomic_load(&softnet->active);
 }
 
 static void squeeze_count(struct softnet *softnet, struct napi_list *list, enum squeeze cause)
@@ -115,7 +54,7 @@ static bool softirq_round(struct softnet *softnet)
 	counter_add(&softnet->record->counters.rounds, 1);
 	list_init(&unpolled);
 	list_init(&repoll);
-	inbox_take(softnet);
+	inbox_take(&softnet->inbox, &softnet->list);
 	list_join(&unpolled, &softnet->list);
 	while (unpolled.first) {
 		struct napi *napi = list_take(&unpolled);
@@ -135,7 +74,7 @@ static bool softirq_round(struct softnet *softnet)
 		}
 		break;
 	}
-	inbox_take(softnet);
+	inbox_take(&softnet->inbox, &softnet->list);
 	list_join(&unpolled, &softnet->list);
 	list_join(&unpolled, &repoll);
 	softnet->list = unpolled;
@@ -169,12 +108,8 @@ static bool softirq_run(struct softnet *softnet)
 static void softirq_punt(struct softnet *softnet)
 {
 	counter_add(&softnet->record->counters.punted, 1);
-	for (struct napi *napi = softnet->list.first; napi; napi = napi->next) {
-		if (!napi->irq_masked) {
-			napi->irq_masked = true;
-			irq_mask(&napi->queue->irq);
-		}
-	}
+	for (struct napi *napi = softnet->list.first; napi; napi = napi->next)
+		napi_mask(napi);
 }
 
 struct step softirq_irq_step(void *arg)
@@ -205,7 +140,7 @@ struct step softirq_ksoftirqd_step(void *arg)
 
 	if (!active_enter(softnet))
 		return STEP(STEP_WAIT); /* who is active wakes us when work is left */
-	if (!softnet->list.first && !atomic_load(&softnet->inbox)) {
+	if (!softnet->list.first && inbox_empty(&softnet->inbox)) {
 		left = false;
 	} else {
 		counter_add(&softnet->record->counters.ksoftirqd_rounds, 1);
@@ -216,9 +151,10 @@ struct step softirq_ksoftirqd_step(void *arg)
 	return STEP(left ? STEP_YIELD : STEP_WAIT);
 }
 
-static int softirq_prepare(struct napi *napi, struct error *err)
+static int softirq_prepare(struct napi *napi, struct softnet *softnet, struct error *err)
 {
 	(void)napi;
+	(void)softnet;
 	(void)err;
 	return 0;
 }
@@ -228,9 +164,10 @@ static struct runner *softirq_runner(struct napi *napi)
 	return napi->softnet->irq;
 }
 
-static void softirq_retire(struct napi *napi)
+static void softirq_retire(struct napi *napi, struct softnet *softnet)
 {
 	(void)napi;
+	(void)softnet;
 }
 
 const struct poller_ops softirq_poller = {

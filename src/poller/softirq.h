@@ -20,17 +20,16 @@
 
 #include <core/engine.h>
 #include <core/napi.h>
+#include <poller/list.h>
 
-struct napi_list {
-	struct napi *first;
-	struct napi **end;
-};
+struct busy;
 
 struct softnet {
 	struct engine *engine;
 	unsigned cpu;
 	struct runner *irq;
 	struct runner *ksoftirqd;
+	struct busy *busy; /* while a NAPI of this CPU is busy-polled */
 	struct cpu_record *record;
 
 	/* Whoever is active. */
@@ -38,7 +37,7 @@ struct softnet {
 	struct napi_list list;
 
 	_Alignas(64) _Atomic bool active;
-	_Alignas(64) struct napi *_Atomic inbox; /* last in first */
+	_Alignas(64) struct napi_inbox inbox;
 };
 
 /* Control context. Starts both runners; a class that is not permitted is replaced, and said. */

@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Start and stop of an engine CPU's two runners. */
-#include <errno.h>
 #include <stdio.h>
 
 #include <core/context.h>
 #include <poller/softirq.h>
+#include <poller/start.h>
 
 static int runner_begin(struct softnet *softnet, const char *name, struct step (*step)(void *),
 			struct placement *asked, struct runner **out, struct error *err)
 {
-	struct engine *engine = softnet->engine;
 	struct runner_config config = {.step = step, .arg = softnet, .placement = *asked};
-	struct error first = {0};
-	int rc;
 
 	snprintf(config.name, sizeof(config.name), "%s/%u", name, softnet->cpu);
 	config.placement.cpus = (struct cpuset){0};
 	cpuset_add(&config.placement.cpus, softnet->cpu);
+<<<<<<< HEAD
 	rc = runner_start(engine->machine, &config, out, &first);
 	if (rc == -EPERM && (asked->class != RUNNER_FAIR || asked->level != 0)) {
 		/* It works, with an ordinary runner's latency: say so and go on. Once: the other
@@ -29,6 +27,9 @@ static int runner_begin(struct softnet *softnet, const char *name, struct step (
 	if (rc)
 		error_set(err, rc, "%s", first.text);
 	return rc;
+=======
+	return poller_runner_start(softnet->engine, &config, out, err);
+>>>>>>> 8ef2fd0 (Poll from a workqueue, and without end)
 }
 
 int softnet_start(struct softnet *softnet, struct engine *engine, unsigned cpu,

@@ -58,7 +58,7 @@ static void thread_name(const struct napi *napi, char name[RUNNER_NAME_MAX])
 	snprintf(name, RUNNER_NAME_MAX, "napi/%.*s-%u", room, napi->queue->port->name, queue % 100);
 }
 
-static int thread_prepare(struct napi *napi, struct error *err)
+static int thread_prepare(struct napi *napi, struct softnet *softnet, struct error *err)
 {
 	struct engine *engine = napi->engine;
 	struct runner_config config = {.step = thread_step};
@@ -67,6 +67,7 @@ static int thread_prepare(struct napi *napi, struct error *err)
 	struct queue_settings settings;
 	int rc;
 
+	(void)softnet;
 	if (!thread || context_create(engine, &thread->context)) {
 		free(thread);
 		return error_set(err, -ENOMEM, "no memory for a polling thread");
@@ -104,10 +105,11 @@ static void thread_dispatch(struct napi *napi)
 	runner_wake(thread->runner);
 }
 
-static void thread_retire(struct napi *napi)
+static void thread_retire(struct napi *napi, struct softnet *softnet)
 {
 	struct poller_thread *thread = napi->thread;
 
+	(void)softnet;
 	napi->thread = NULL;
 	atomic_store(&napi->record->tid, 0);
 	/*

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Case 21: without traffic an engine uses under 0.1% of one core, in every poller. On the host. */
+/*
+ * Case 21: without traffic an engine uses under 0.1% of one core, in every poller; busy-poll with
+ * idle_suspend. On the host.
+ */
 #include "scene.h"
 
 #include <sys/resource.h>
@@ -20,7 +23,8 @@ static void idle(enum poller poller)
 	struct source source = {.scene = &s, .burst = 64, .interval = NSEC_PER_USEC, .count = 1000};
 	int64_t before, used, least = INT64_MAX;
 
-	scene_begin(&s, false, 0, poller);
+	scene_begin_with(&s, false, 0,
+			 (struct engine_config){.poller = poller, .idle_suspend_usecs = 200});
 	/* After some traffic: whoever polled has to have gone back to sleep. */
 	source.port = s.a;
 	source_start(&source);

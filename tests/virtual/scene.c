@@ -53,8 +53,12 @@ const char *scene_logged(struct scene *scene, const char *text)
 
 void scene_begin(struct scene *scene, bool virtual, uint64_t seed, enum poller poller)
 {
+	scene_begin_with(scene, virtual, seed, (struct engine_config){.poller = poller});
+}
+
+void scene_begin_with(struct scene *scene, bool virtual, uint64_t seed, struct engine_config config)
+{
 	struct virtual_config machine = {.cpus = 2, .seed = seed, .jitter_percent = 20};
-	struct engine_config config = {.poller = poller, .log = scene_log, .log_arg = scene};
 	struct cross *cross = calloc(1, sizeof(*cross));
 	struct error err = {0};
 
@@ -66,6 +70,8 @@ void scene_begin(struct scene *scene, bool virtual, uint64_t seed, enum poller p
 	else
 		assert_int_equal(machine_host_create(&scene->machine, &err), 0);
 	config.machine = scene->machine;
+	config.log = scene_log;
+	config.log_arg = scene;
 	config.frames = 4096;
 	/* On the host an ordinary one will do: tests must not take the CPUs from each other. */
 	if (virtual)

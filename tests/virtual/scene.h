@@ -28,6 +28,9 @@ struct scene {
  * handler between them.
  */
 void scene_begin(struct scene *scene, bool virtual, uint64_t seed, enum poller poller);
+/* As above, with what else is set in config; its machine, log and frames are the scene's. */
+void scene_begin_with(struct scene *scene, bool virtual, uint64_t seed,
+		      struct engine_config config);
 /* All packets must be free by then, or the test fails. */
 void scene_end(struct scene *scene);
 
@@ -48,7 +51,7 @@ struct source {
 	uint32_t count;	  /* in all; 0: until stopped */
 	/* results */
 	_Atomic uint32_t sent; /* accepted by the port */
-	uint32_t full; /* times that the port or the pool was full */
+	uint32_t full;	       /* times that the port or the pool was full */
 	/* inside */
 	struct runner *runner;
 	struct context *context;

@@ -185,14 +185,21 @@ static uint64_t stuck_count(struct scene *s)
 
 static void stuck(enum poller poller)
 {
+	static const char *const named[POLLER_MAX] = {
+		[POLLER_SOFTIRQ] = "poller softirq, runner irq/0",
+		[POLLER_THREAD] = "poller thread, runner napi/a-0",
+		[POLLER_WORKQUEUE] = "poller workqueue, runner kworker",
+		[POLLER_BUSY_POLL] = "poller busy-poll, runner busy/0",
+	};
 	struct runner_config config = {.name = "hog", .step = hog_step};
 	struct queue_settings on_cpu_0 = {.cpu_set = true, .cpus_set = true};
 	struct source source = {.burst = 1, .interval = 10 * NSEC_PER_USEC, .count = 5};
 	struct runner *hog;
 	struct scene s;
 
-	scene_begin(&s, true, 15, poller);
 	cpuset_add(&on_cpu_0.placement.cpus, 0);
+	scene_begin_with(&s, true, 15,
+			 (struct engine_config){.poller = poller, .worker = on_cpu_0.placement});
 	assert_int_equal(engine_queue_set(s.engine, "a", 0, &on_cpu_0, NULL, NULL), 0);
 	source.scene = &s;
 	source.port = s.a;
@@ -212,8 +219,7 @@ static void stuck(enum poller poller)
 	scene_run(&s, 3 * NSEC_PER_SEC);
 	assert_int_equal(stuck_count(&s), 1); /* said once, not every second */
 	assert_non_null(scene_logged(&s, "a/0: scheduled, but not polled"));
-	assert_non_null(scene_logged(&s, poller == POLLER_THREAD ? "poller thread, runner napi/a-0"
-								 : "poller softirq, runner irq/0"));
+	assert_non_null(scene_logged(&s, named[poller]));
 	runner_stop(hog);
 	scene_run(&s, 3 * NSEC_PER_SEC);
 	assert_int_equal(stuck_count(&s), 1);

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What is particular to a poller: the workqueue's isolation, busy-poll's fairness and rest. */
+#include "scene.h"
+
+/* Sends every packet back into the port it came in by, so that the port is never empty. */
+static void again_input(struct handler *handler, struct context *context, struct port *in,
+			struct packet **v, uint32_t n)
+{
+	uint32_t back = mem_port_send(in, v, n);
+
+	(void)handler;
+	counter_add(&context->counters->transmitted, back);
+	packet_drop(context, v + back, n - back, DROP_TX_FULL);
+}
+
+static const struct handler_ops again_ops = {.name = "again", .input = again_input};
+static struct handler again = {.ops = &again_ops};
+
+/* A port that always has full polls. */
+static struct port *saturated(struct scene *s, const char *name)
+{
+	struct source source = {.scene = s, .burst = 64, .interval = 1, .count = 256};
+	struct port *port = scene_port(s, name, NULL);
+
+	assert_int_equal(engine_handler_set(s->engine, port, &again, NULL), 0);
+	source.port = port;
+	source_start(&source);
+	source_stop(&source);
+	return port;
+}
+
+static void calm(struct scene *s, struct port *port)
+{
+	assert_int_equal(engine_handler_set(s->engine, port, s->cross, NULL), 0);
+}
+
+/* More saturated ports than workers, or than busy runners: all get their turn. */
+static void fair_among_ports(enum poller poller)
+{
+	uint64_t before[5], least = UINT64_MAX, most = 0;
+	struct port *port[5];
+	struct scene s;
+
+	/* All on one engine CPU and with two workers, so that they have to share. */
+	scene_begin_with(&s, true, 1, (struct engine_config){.poller = poller, .workers = 2});
+	for (int i = 0; i < 5; i++) {
+		struct queue_settings on_cpu_0 = {.cpu_set = true};
+		char name[4];
+
+		snprintf(name, sizeof(name), "c%d", i);
+		assert_int_equal(engine_queue_set(s.engine, name, -1, &on_cpu_0, NULL, NULL), 0);
+		port[i] = saturated(&s, name);
+	}
+	scene_run(&s, 20 * NSEC_PER_MSEC);
+	for (int i = 0; i < 5; i++)
+		before[i] = PORT_SUM(port[i], received);
+	scene_run(&s, 200 * NSEC_PER_MSEC);
+	for (int i = 0; i < 5; i++) {
+		uint64_t received = PORT_SUM(port[i], received) - before[i];
+
+		least = received < least ? received : least;
+		most = received > most ? received : most;
+	}
+	assert_true(least > 0);
+	assert_true(most - least <= most / 10);
+	for (int i = 0; i < 5; i++)
+		calm(&s, port[i]);
+	scene_end(&s);
+}
+
+static void turns_are_fair(void **state)
+{
+	(void)state;
+	fair_among_ports(POLLER_SOFTIRQ);
+	fair_among_ports(POLLER_WORKQUEUE);
+	fair_among_ports(POLLER_BUSY_POLL);
+}
+
+/* The time from a packet's way in to its way out, worst of 500, on a port with little to do. */
+static int64_t worst_latency(enum poller poller, bool beside_a_saturated_one)
+{
+	struct port *busy = NULL;
+	struct context *context;
+	int64_t worst = 0;
+	struct scene s;
+
+	scene_begin_with(&s, true, 2, (struct engine_config){.poller = poller, .workers = 2});
+	assert_int_equal(engine_context_open(s.engine, &context), 0);
+	if (beside_a_saturated_one)
+		busy = saturated(&s, "busy");
+	for (int i = 0; i < 500; i++) {
+		int64_t sent = machine_now(s.machine);
+		struct packet *p;
+
+		assert_int_equal(packet_alloc(&context->cache, &p, 1), 1);
+		memset(p->data, 2, 60);
+		p->len = 60;
+		assert_int_equal(mem_port_send(s.a, &p, 1), 1);
+		while (!mem_port_receive(s.b, &p, 1)) {
+			scene_run(&s, NSEC_PER_USEC);
+			assert_true(machine_now(s.machine) - sent < NSEC_PER_SEC);
+		}
+		if (machine_now(s.machine) - sent > worst)
+			worst = machine_now(s.machine) - sent;
+		packet_free(&context->cache, &p, 1);
+		scene_run(&s, 37 * NSEC_PER_USEC);
+	}
+	engine_context_close(context);
+	if (busy)
+		calm(&s, busy);
+	scene_end(&s);
+	return worst;
+}
+
+/*
+ * Isolation. The other port's packets wait for one poll of the saturated one (64 packets at 100 ns)
+ * at most, plus the wake-ups that both have.
+ */
+static void workqueue_isolates_ports(void **state)
+{
+	int64_t alone = worst_latency(POLLER_WORKQUEUE, false);
+	int64_t beside = worst_latency(POLLER_WORKQUEUE, true);
+
+	(void)state;
+	print_message("  worst: alone %ld us, beside a saturated port %ld us\n",
+		      (long)(alone / NSEC_PER_USEC), (long)(beside / NSEC_PER_USEC));
+	assert_true(beside <= 2 * alone + 10 * NSEC_PER_USEC);
+}
+
+/* An ordinary program beside as many saturated ports as there are workers, on the same CPUs. */
+static struct step program_step(void *arg)
+{
+	uint64_t *steps = arg;
+
+	++*steps;
+	return STEP(STEP_YIELD);
+}
+
+static void workqueue_leaves_time_for_programs(void **state)
+{
+	struct runner_config config = {.name = "program", .step = program_step};
+	struct runner *program;
+	struct port *port[2];
+	uint64_t steps = 0;
+	struct scene s;
+
+	(void)state;
+	scene_begin(&s, true, 3, POLLER_WORKQUEUE);
+	port[0] = saturated(&s, "c0");
+	port[1] = saturated(&s, "c1");
+	config.arg = &steps;
+	assert_int_equal(runner_start(s.machine, &config, &program, NULL), 0);
+	scene_run(&s, 200 * NSEC_PER_MSEC);
+	/* A step takes 500 ns and up to 20% more; a fifth of one CPU at least. */
+	print_message("  the program had %lu%% of a CPU\n", (unsigned long)(steps * 600 / 2000000));
+	assert_true(steps * 600 >= 200 * NSEC_PER_MSEC / 5);
+	runner_stop(program);
+	calm(&s, port[0]);
+	calm(&s, port[1]);
+	scene_end(&s);
+}
+
+/* Workers are there while a NAPI uses them, and as many as asked. */
+static void workers_come_and_go(void **state)
+{
+	struct scene s;
+
+	(void)state;
+	scene_begin_with(&s, true, 4, (struct engine_config){.workers = 3});
+	for (int i = 0; i < 100; i++) {
+		assert_int_equal(napi_poller_set(s.a->queue[0].napi, POLLER_WORKQUEUE, NSEC_PER_SEC,
+						 NULL, NULL),
+				 0);
+		assert_int_equal(napi_poller_set(s.b->queue[0].napi, POLLER_WORKQUEUE, NSEC_PER_SEC,
+						 NULL, NULL),
+				 0);
+		scene_run(&s, i * NSEC_PER_USEC);
+		assert_int_equal(napi_poller_set(s.a->queue[0].napi, POLLER_SOFTIRQ, NSEC_PER_SEC,
+						 NULL, NULL),
+				 0);
+		assert_int_equal(napi_poller_set(s.b->queue[0].napi, POLLER_BUSY_POLL, NSEC_PER_SEC,
+						 NULL, NULL),
+				 0);
+	}
+	scene_end(&s); /* the machine refuses to end with runners left */
+}
+
+/* Without idle_suspend it polls on and on; with it, it rests, and the first packet wakes it. */
+static void busy_poll_rests(void **state)
+{
+	struct queue_settings suspend = {.idle_suspend_set = true, .idle_suspend_usecs = 500};
+	struct source source = {.burst = 1, .interval = NSEC_PER_MSEC, .count = 50};
+	struct sink sink = {0};
+	struct scene s;
+	uint64_t before;
+
+	(void)state;
+	scene_begin(&s, true, 5, POLLER_BUSY_POLL);
+	scene_run(&s, 10 * NSEC_PER_MSEC);
+	before = PORT_SUM(s.a, polls);
+	scene_run(&s, 10 * NSEC_PER_MSEC);
+	assert_true(PORT_SUM(s.a, polls) - before > 1000);
+
+	assert_int_equal(engine_queue_set(s.engine, "a", -1, &suspend, NULL, NULL), 0);
+	assert_int_equal(engine_queue_set(s.engine, "b", -1, &suspend, NULL, NULL), 0);
+	scene_run(&s, 5 * NSEC_PER_MSEC);
+	before = PORT_SUM(s.a, polls);
+	scene_run(&s, NSEC_PER_SEC);
+	assert_int_equal(PORT_SUM(s.a, polls), before);
+	assert_int_equal(napi_poller(s.a->queue[0].napi), POLLER_BUSY_POLL);
+
+	/* A packet a millisecond: it polls for half of it, and rests for the other half. */
+	source.scene = sink.scene = &s;
+	source.port = s.a;
+	sink.port = s.b;
+	sink_start(&sink);
+	source_start(&source);
+	source_stop(&source);
+	scene_drain(&s, s.a, 50);
+	sink_stop(&sink);
+	assert_int_equal(sink.received, 50);
+	assert_in_range(PORT_SUM(s.a, completes), 45, 60);
+	scene_end(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(turns_are_fair),
+		cmocka_unit_test(workqueue_isolates_ports),
+		cmocka_unit_test(workqueue_leaves_time_for_programs),
+		cmocka_unit_test(workers_come_and_go),
+		cmocka_unit_test(busy_poll_rests),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
