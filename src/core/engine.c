@@ -87,6 +87,8 @@ static int config_fill(struct engine_config *config, struct error *err)
 	default_u32(&config->workers, cpuset_count(&config->cpus));
 	if (config->workers < 2)
 		config->workers = 2;
+	if (cpuset_empty(&config->worker.cpus))
+		config->worker.cpus = config->cpus;
 	if (config->workers > WORKERS_MAX)
 		config->workers = WORKERS_MAX;
 	for (unsigned cpu = cpuset_next(&config->cpus, 0); cpu < CPU_MAX;

@@ -89,6 +89,7 @@ static void busy_stop(struct softnet *softnet)
 static int busy_start(struct softnet *softnet, struct error *err)
 {
 	struct runner_config config = {.step = busy_step};
+	struct placement ordinary = {.class = RUNNER_FAIR};
 	struct busy *busy = aligned_alloc(_Alignof(struct busy), sizeof(*busy));
 	int rc;
 
@@ -106,7 +107,7 @@ static int busy_start(struct softnet *softnet, struct error *err)
 	config.arg = busy;
 	snprintf(config.name, sizeof(config.name), "busy/%u", softnet_cpu(softnet));
 	cpuset_add(&config.placement.cpus, softnet_cpu(softnet));
-	rc = poller_runner_start(busy->engine, &config, &busy->runner, err);
+	rc = poller_runner_start(busy->engine, &config, &ordinary, &busy->runner, err);
 	if (rc) {
 		context_destroy(busy->context);
 		free(busy);

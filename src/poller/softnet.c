@@ -9,27 +9,11 @@
 static int runner_begin(struct softnet *softnet, const char *name, struct step (*step)(void *),
 			struct placement *asked, struct runner **out, struct error *err)
 {
-	struct runner_config config = {.step = step, .arg = softnet, .placement = *asked};
+	struct runner_config config = {.step = step, .arg = softnet};
 
 	snprintf(config.name, sizeof(config.name), "%s/%u", name, softnet->cpu);
-	config.placement.cpus = (struct cpuset){0};
 	cpuset_add(&config.placement.cpus, softnet->cpu);
-<<<<<<< HEAD
-	rc = runner_start(engine->machine, &config, out, &first);
-	if (rc == -EPERM && (asked->class != RUNNER_FAIR || asked->level != 0)) {
-		/* It works, with an ordinary runner's latency: say so and go on. Once: the other
-		 * CPUs' runners are not asked for what this one did not get. */
-		engine_log(engine, LEVEL_WARNING, "%s; going on as an ordinary thread", first.text);
-		asked->class = config.placement.class = RUNNER_FAIR;
-		asked->level = config.placement.level = 0;
-		rc = runner_start(engine->machine, &config, out, &first);
-	}
-	if (rc)
-		error_set(err, rc, "%s", first.text);
-	return rc;
-=======
-	return poller_runner_start(softnet->engine, &config, out, err);
->>>>>>> 8ef2fd0 (Poll from a workqueue, and without end)
+	return poller_runner_start(softnet->engine, &config, asked, out, err);
 }
 
 int softnet_start(struct softnet *softnet, struct engine *engine, unsigned cpu,

@@ -123,10 +123,8 @@ static int worker_start(struct workqueue *wq, uint32_t i, struct error *err)
 	worker->workqueue = wq;
 	worker->bit = UINT64_C(1) << i;
 	snprintf(config.name, sizeof(config.name), "kworker/%u", i % WORKERS_MAX);
-	config.placement = wq->engine->config.worker;
-	if (cpuset_empty(&config.placement.cpus))
-		config.placement.cpus = wq->engine->config.cpus;
-	rc = poller_runner_start(wq->engine, &config, &worker->runner, err);
+	rc = poller_runner_start(wq->engine, &config, &wq->engine->config.worker, &worker->runner,
+				 err);
 	if (rc)
 		context_destroy(worker->context);
 	return rc;

@@ -403,7 +403,7 @@ static void refuses_sets(void **state)
 		const char *says;
 	} cases[] = {
 		{"set p0 poller=napi", 2,
-		 "unknown poller \"napi\": the pollers are softirq, thread"},
+		 "unknown poller \"napi\": the pollers are softirq, thread, workqueue, busy-poll"},
 		{"set p0 speed=9", 2,
 		 "unknown key \"speed\": the keys are poller, weight, cpu, cpus, class, nice, "
 		 "priority"},
@@ -475,7 +475,7 @@ static void refuses_to_run(void **state)
 		{"eth0", 2, "port 'eth0': must be KIND:TARGET; kinds are "},
 		{"dpdk:eth0", 2, "port 'dpdk:eth0': no kind 'dpdk'; kinds are "},
 		{"--poller x packet:in0", 2,
-		 "unknown poller \"x\": the pollers are softirq, thread"},
+		 "unknown poller \"x\": the pollers are softirq, thread, workqueue, busy-poll"},
 		{"--handler hub packet:in0", 2,
 		 "unknown handler \"hub\": the handlers are bridge, drop"},
 		{"--frames 3 packet:in0", 2, "frames=3: out of range 64..4194304"},
