@@ -254,7 +254,7 @@ static int tcp_send(void *arg)
 }
 
 bool netns_tcp(const struct netns_links *links, unsigned client, unsigned server,
-	       const char *address, uint32_t bytes)
+	       const char *address, uint32_t bytes, int seconds)
 {
 	struct tcp tcp = {.address = {.sin_family = AF_INET, .sin_port = htons(7000)},
 			  .bytes = bytes};
@@ -269,10 +269,10 @@ bool netns_tcp(const struct netns_links *links, unsigned client, unsigned server
 	close(ends[1]);
 	assert_int_equal(read(ends[0], &byte, 1), 1);
 	close(ends[0]);
-	answer = netns_wait(netns_fork(links, client, tcp_send, &tcp), 30);
+	answer = netns_wait(netns_fork(links, client, tcp_send, &tcp), seconds);
 	if (answer)
 		kill(serving, SIGKILL);
-	return !netns_wait(serving, 30) && !answer;
+	return !netns_wait(serving, seconds) && !answer;
 }
 
 /* Both group bits clear, so that nobody takes it for a broadcast. */
@@ -341,7 +341,7 @@ void netns_drain(const struct netns_links *links, int side)
 	uint8_t frame[2048];
 	struct pollfd ready = {.fd = links->far[side], .events = POLLIN};
 
-	while (poll(&ready, 1, 100) == 1)
+	while (poll(&ready, 1, 20) == 1)
 		if (recv(links->far[side], frame, sizeof(frame), MSG_DONTWAIT) < 0)
 			break;
 }

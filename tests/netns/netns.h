@@ -47,10 +47,11 @@ int netns_wait(pid_t child, int seconds);
 
 /*
  * A TCP connection from one namespace to an address in another, on which the client sends so many
- * bytes and the server answers with their sum. False when it fails or takes more than 30 seconds.
+ * bytes and the server answers with their sum. False when it fails or takes more than these
+ * seconds.
  */
 bool netns_tcp(const struct netns_links *links, unsigned client, unsigned server,
-	       const char *address, uint32_t bytes);
+	       const char *address, uint32_t bytes, int seconds);
 
 /*
  * Sends n numbered frames of `size` bytes in at one outer end, and takes them out at the other, a
@@ -60,7 +61,7 @@ bool netns_tcp(const struct netns_links *links, unsigned client, unsigned server
 uint32_t netns_cross(const struct netns_links *links, int from, uint32_t n, uint32_t size);
 /* Sends only; as fast as it goes. */
 void netns_flood(const struct netns_links *links, int from, uint32_t n, uint32_t size);
-/* Takes out and forgets what has come out at this end. */
+/* Takes out and forgets what comes out at this end, until nothing does for 20 ms. */
 void netns_drain(const struct netns_links *links, int side);
 
 /* "xdp:in0,netns=…" with more options behind; text has room for 256 bytes. */

@@ -164,7 +164,7 @@ static void completes_checksums(void **state)
 	netns_engine_open(&e, POLLER_THREAD);
 	addresses_add(&links, NETNS_OUTER);
 	ports_open(&e, &links, "");
-	assert_true(netns_tcp(&links, links.outer[0], links.outer[1], "10.9.9.2", 3000000));
+	assert_true(netns_tcp(&links, links.outer[0], links.outer[1], "10.9.9.2", 3000000, 30));
 	said = "p0: a sender leaves TCP and UDP checksums to its device";
 	assert_true(log_says(&e, said));
 	sleep_ms(1500);
@@ -176,7 +176,7 @@ static void completes_checksums(void **state)
 	/* Without it the connection does not come about: this is what is being prevented. */
 	e.log[0] = '\0';
 	ports_open(&e, &links, "checksum=off");
-	assert_false(netns_tcp(&links, links.outer[0], links.outer[1], "10.9.9.2", 1000));
+	assert_false(netns_tcp(&links, links.outer[0], links.outer[1], "10.9.9.2", 1000, 3));
 	netns_engine_ports_remove(&e);
 
 	/* With complete checksums from the senders there is nothing to say. */
@@ -184,7 +184,7 @@ static void completes_checksums(void **state)
 		assert_int_equal(
 			netns_run(&links, links.outer[i], "ethtool -K out tx off >/dev/null"), 0);
 	ports_open(&e, &links, "");
-	assert_true(netns_tcp(&links, links.outer[1], links.outer[0], "10.9.9.1", 3000000));
+	assert_true(netns_tcp(&links, links.outer[1], links.outer[0], "10.9.9.1", 3000000, 30));
 	sleep_ms(1500);
 	assert_string_equal(e.log, "");
 	netns_engine_close(&e);
@@ -383,7 +383,7 @@ static void killed_engine_leaves_the_interface(void **state)
 			 0);
 	assert_int_equal(netns_run(&links, links.outer[0], "ip addr add 10.9.9.1/24 dev out"), 0);
 	assert_int_equal(netns_run(&links, links.inner[0], "ip addr add 10.9.9.2/24 dev in0"), 0);
-	assert_true(netns_tcp(&links, links.outer[0], links.inner[0], "10.9.9.2", 100000));
+	assert_true(netns_tcp(&links, links.outer[0], links.inner[0], "10.9.9.2", 100000, 30));
 	netns_engine_open(&e, POLLER_SOFTIRQ);
 	ports_open(&e, &links, "");
 	assert_int_equal(netns_cross(&links, 1, 100, 60), 100);
