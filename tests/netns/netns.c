@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -74,9 +75,6 @@ static int far_open(const struct netns_links *links, int side)
 	return fd;
 }
 
-/* Of a test that failed, and so did not close it. */
-static struct netns_links left;
-
 /*
  * The end that was up first starts to send only when a worker of the kernel has seen its carrier;
  * what it is given before is lost without a word.
@@ -105,8 +103,6 @@ void netns_links_open(struct netns_links *links, bool apart)
 	static const char *const outer[] = {"left", "right"}, *const inner[] = {"in", "inb"};
 	struct error err = {0};
 
-	if (left.lab)
-		netns_links_close(&left);
 	memset(links, 0, sizeof(*links));
 	snprintf(links->rundir, sizeof(links->rundir), "/tmp/napier-test-XXXXXX");
 	assert_non_null(mkdtemp(links->rundir));
@@ -126,15 +122,16 @@ void netns_links_open(struct netns_links *links, bool apart)
 		end_settle(links, links->outer[i], NETNS_OUTER);
 		links->far[i] = far_open(links, i);
 	}
-	left = *links;
 }
 
 void netns_links_close(struct netns_links *links)
 {
+	if (!links->lab)
+		return;
 	for (int i = 0; i < 2; i++)
 		close(links->far[i]);
 	netlab_close(links->lab);
-	left.lab = NULL;
+	links->lab = NULL;
 	assert_int_equal(rmdir(links->rundir), 0);
 }
 
@@ -148,6 +145,7 @@ pid_t netns_fork(const struct netns_links *links, unsigned ns, int (*body)(void 
 	assert_true(child >= 0);
 	if (child)
 		return child;
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* not longer than the test, however that ends */
 	if (netlab_enter(links->lab, ns, &err)) {
 		fprintf(stderr, "%s\n", err.text);
 		_exit(126);
@@ -482,10 +480,13 @@ void netns_engine_ports_remove(struct netns_engine *e)
 
 void netns_engine_close(struct netns_engine *e)
 {
+	if (!e->engine)
+		return;
 	netns_engine_ports_remove(e);
 	engine_destroy(e->engine);
 	cross_destroy(e->cross);
 	machine_destroy(e->machine);
+	e->engine = NULL;
 }
 
 uint64_t netns_received(const struct port *port)

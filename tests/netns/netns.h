@@ -35,6 +35,7 @@ void netns_require(void);
  * the same ifindex.
  */
 void netns_links_open(struct netns_links *links, bool apart);
+/* Those that are not open: no effect. */
 void netns_links_close(struct netns_links *links);
 
 /* Runs a shell command in a namespace (an index of the lab's); returns its exit status. */
@@ -69,15 +70,16 @@ void netns_spec(const struct netns_links *links, int side, const char *kind, con
 		char *text);
 
 /*
- * An engine that sends each port's packets out at the other one. log, when not NULL, gets all
- * warnings, one a line, up to its size.
+ * An engine that sends each port's packets out at the other one. A test keeps it in static memory
+ * and closes it in its teardown, also when it has failed: the engine's threads go on, and a process
+ * that is forked beside them cannot have an engine of its own.
  */
 struct netns_engine {
 	struct machine *machine;
 	struct engine *engine;
 	struct port *port[2];
 	struct handler *cross;
-	char log[8192];
+	char log[8192]; /* all warnings, one a line */
 };
 
 /* Whether the log has this in it; while runners run `log` itself is not to be read. */
@@ -89,6 +91,7 @@ int netns_engine_ports(struct netns_engine *e, const struct netns_links *links, 
 		       const char *options, struct error *err);
 /* Removes the ports and checks that every frame is back. */
 void netns_engine_ports_remove(struct netns_engine *e);
+/* One that is not open: no effect. */
 void netns_engine_close(struct netns_engine *e);
 
 /* Sums over the queues of a port. */
