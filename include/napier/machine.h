@@ -284,9 +284,10 @@ static inline void irq_arm(struct irq *irq, int64_t when)
 
 /*
  * Control context. Returns 0 once done(arg) is true, or -ETIMEDOUT at the deadline. On the host the
- * caller sleeps between looks: it looks every few milliseconds, and at once after a
- * machine_notify(). On the virtual machine this is what runs the runners; there it can also fail
- * with -EDEADLK and -ELOOP (machine_virtual.h).
+ * caller sleeps between looks: it looks at once after a machine_notify(), and unasked after a
+ * millisecond and then less and less often, at last four times a second. On the virtual machine
+ * this is what runs the runners; there it can also fail with -EDEADLK and -ELOOP
+ * (machine_virtual.h).
  */
 static inline int machine_wait(struct machine *m, bool (*done)(void *arg), void *arg,
 			       int64_t deadline)

@@ -2,7 +2,8 @@
 /*
  * Control's waiting: an eventcount on a futex. The waiter reads `sequence`, looks, and sleeps only
  * if `sequence` is still the same; notify changes it first and then looks for waiters. What nobody
- * announces (a counter that has grown) is looked at every LOOK ns.
+ * announces (a counter that has grown) is looked at too, at growing intervals: a program may wait
+ * here for all its life, and idle costs nothing.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -12,13 +13,12 @@
 
 #include "machine/host.h"
 
-#define LOOK (5 * NSEC_PER_MSEC)
+#define LOOK_FIRST NSEC_PER_MSEC
+#define LOOK_LAST (256 * NSEC_PER_MSEC)
 
 /* Returns when woken, at the deadline, or for no reason. */
-static void sequence_wait(struct host *h, uint32_t seen, int64_t deadline)
+static void sequence_wait(struct host *h, uint32_t seen, int64_t end)
 {
-	int64_t look = host_now(&h->base) + LOOK;
-	int64_t end = deadline < look ? deadline : look;
 	struct timespec until = {end / NSEC_PER_SEC, end % NSEC_PER_SEC};
 	bool was;
 
@@ -31,20 +31,23 @@ static void sequence_wait(struct host *h, uint32_t seen, int64_t deadline)
 int host_wait(struct machine *m, bool (*done)(void *arg), void *arg, int64_t deadline)
 {
 	struct host *h = host_of(m);
+	int64_t look = LOOK_FIRST;
 	int rc;
 
 	/* Before the look at `sequence`; notify does the two in the other order. */
 	atomic_fetch_add(&h->waiters, 1);
 	for (;;) {
 		uint32_t seen = atomic_load(&h->sequence);
+		int64_t now = host_now(m);
 
 		rc = 0;
 		if (done(arg))
 			break;
 		rc = -ETIMEDOUT;
-		if (deadline != TIME_NEVER && host_now(m) >= deadline)
+		if (now >= deadline)
 			break;
-		sequence_wait(h, seen, deadline);
+		sequence_wait(h, seen, deadline - now < look ? deadline : now + look);
+		look = 2 * look < LOOK_LAST ? 2 * look : LOOK_LAST;
 	}
 	atomic_fetch_sub(&h->waiters, 1);
 	return rc;

@@ -445,6 +445,31 @@ static void waits(void **state)
 	runner_stop(r);
 }
 
+/* What nobody notifies of is found too; but who waits long does not look all the time. */
+static bool third_look(void *arg)
+{
+	return ++*(int *)arg == 3;
+}
+
+static bool count_looks(void *arg)
+{
+	++*(int *)arg;
+	return false;
+}
+
+static void looks_unasked(void **state)
+{
+	int looks = 0;
+
+	(void)state;
+	assert_int_equal(machine_wait(machine, third_look, &looks, TIME_NEVER), 0);
+	looks = 0;
+	assert_int_equal(machine_wait(machine, count_looks, &looks,
+				      machine_now(machine) + 300 * NSEC_PER_MSEC),
+			 -ETIMEDOUT);
+	assert_in_range(looks, 2, 15);
+}
+
 static void blocks_signals(void **state)
 {
 	struct state s = {.verdict = STEP(STEP_WAIT)};
@@ -675,6 +700,7 @@ int main(void)
 		TEST(quiesce_waits_for_a_step),
 		TEST(quiesce_lets_free),
 		TEST(waits),
+		TEST(looks_unasked),
 		TEST(blocks_signals),
 		TEST(thread_has_its_name),
 		TEST(places),
