@@ -1,169 +1,43 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The configuration file. Each group is a table of keys, so that an unknown key, a wrong type and a
- * value out of range give the same kind of error everywhere: where, what, and what would be right.
- */
+/* The configuration file: its groups and keys. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <libconfig.h>
-
+#include <control/reader.h>
 #include <control/setup.h>
 
-struct reader {
-	struct setup *setup;
-	const char *path;
-	struct error *err;
-};
-
-struct key {
-	const char *name;
-	int (*take)(struct reader *r, config_setting_t *s, void *object, const struct key *key);
-	size_t offset; /* of the field in the object, for take_number and take_bool */
-	long long min, max;
-};
-
-__attribute__((format(printf, 4, 5))) static int wrong(struct reader *r, const config_setting_t *s,
-						       int code, const char *format, ...)
+static struct setup *setup_of(struct reader *r)
 {
-	char text[ERROR_TEXT_MAX];
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	return error_set(r->err, code, "%.120s:%u: %.250s", r->path, config_setting_source_line(s),
-			 text);
-}
-
-/* Puts the place in front of what another function said. */
-static int wrong_there(struct reader *r, const config_setting_t *s, int code)
-{
-	struct error inner = *r->err;
-
-	return wrong(r, s, code, "%s", inner.text);
-}
-
-static int wrong_type(struct reader *r, const config_setting_t *s, const char *example)
-{
-	return wrong(r, s, -EINVAL, "%s has the wrong type; it is written %s",
-		     config_setting_name(s) ? config_setting_name(s) : "this", example);
-}
-
-static int take_group(struct reader *r, config_setting_t *group, const struct key *keys, size_t n,
-		      void *object)
-{
-	if (config_setting_type(group) != CONFIG_TYPE_GROUP)
-		return wrong_type(r, group, "{ key = value; … }");
-	for (int i = 0; i < config_setting_length(group); i++) {
-		config_setting_t *s = config_setting_get_elem(group, (unsigned)i);
-		const char *name = config_setting_name(s);
-		char list[ERROR_TEXT_MAX / 2] = "";
-		size_t k, used = 0;
-		int rc;
-
-		for (k = 0; k < n && strcmp(keys[k].name, name); k++)
-			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
-						 used ? ", " : "", keys[k].name);
-		if (k == n)
-			return wrong(r, s, -EINVAL, "unknown key \"%.40s\": the keys are %s", name,
-				     list);
-		rc = keys[k].take(r, s, object, &keys[k]);
-		if (rc)
-			return rc;
-	}
-	return 0;
-}
-
-static int integer(struct reader *r, config_setting_t *s, const struct key *key, long long *out)
-{
-	int type = config_setting_type(s);
-
-	if (type != CONFIG_TYPE_INT && type != CONFIG_TYPE_INT64)
-		return wrong(r, s, -EINVAL, "%s has the wrong type; it is a number %lld..%lld",
-			     key->name, key->min, key->max);
-	*out = type == CONFIG_TYPE_INT ? config_setting_get_int(s) : config_setting_get_int64(s);
-	if (*out < key->min || *out > key->max)
-		return wrong(r, s, -ERANGE, "%s = %lld: out of range %lld..%lld", key->name, *out,
-			     key->min, key->max);
-	return 0;
-}
-
-/* Into a uint32_t. */
-static int take_number(struct reader *r, config_setting_t *s, void *object, const struct key *key)
-{
-	long long n;
-	int rc = integer(r, s, key, &n);
-
-	if (!rc)
-		*(uint32_t *)((char *)object + key->offset) = (uint32_t)n;
-	return rc;
-}
-
-static int take_bool(struct reader *r, config_setting_t *s, void *object, const struct key *key)
-{
-	if (config_setting_type(s) != CONFIG_TYPE_BOOL)
-		return wrong_type(r, s, "true or false");
-	*(bool *)((char *)object + key->offset) = config_setting_get_bool(s);
-	return 0;
-}
-
-static int take_text(struct reader *r, config_setting_t *s, const char **out)
-{
-	*out = config_setting_get_string(s);
-	if (!*out)
-		return wrong_type(r, s, "\"text\"");
-	return 0;
+	return r->arg;
 }
 
 static int take_name(struct reader *r, config_setting_t *s, void *object, const struct key *key)
 {
 	const char *text;
-	int rc = take_text(r, s, &text);
+	int rc = reader_text(r, s, &text);
 
 	(void)object;
 	(void)key;
 	if (rc)
 		return rc;
-	rc = setup_name(r->setup, text, r->err);
-	return rc ? wrong_there(r, s, rc) : 0;
-}
-
-/* A scalar as the text that wish_key() and setup_port_key() take. */
-static int scalar(struct reader *r, config_setting_t *s, char *text, size_t size)
-{
-	switch (config_setting_type(s)) {
-	case CONFIG_TYPE_INT:
-		snprintf(text, size, "%d", config_setting_get_int(s));
-		return 0;
-	case CONFIG_TYPE_INT64:
-		snprintf(text, size, "%lld", config_setting_get_int64(s));
-		return 0;
-	case CONFIG_TYPE_STRING:
-		if (strlen(config_setting_get_string(s)) >= size)
-			return wrong(r, s, -EINVAL, "%s is too long", config_setting_name(s));
-		snprintf(text, size, "%s", config_setting_get_string(s));
-		return 0;
-	default:
-		return wrong_type(r, s, "as a number or a text");
-	}
+	rc = setup_name(setup_of(r), text, r->err);
+	return rc ? reader_wrong_there(r, s, rc) : 0;
 }
 
 static int take_wish_key(struct reader *r, config_setting_t *s, void *object, const struct key *key)
 {
 	char text[256];
-	int rc = scalar(r, s, text, sizeof(text));
+	int rc = reader_scalar(r, s, text, sizeof(text));
 
 	if (rc)
 		return rc;
 	rc = wish_key(object, key->name, text, r->err);
-	return rc ? wrong_there(r, s, rc) : 0;
+	return rc ? reader_wrong_there(r, s, rc) : 0;
 }
 
 /* class, nice and priority of the engine's own runners */
@@ -178,16 +52,16 @@ static int take_placement(struct reader *r, config_setting_t *s, void *object,
 	struct placement *placement = (struct placement *)((char *)object + key->offset);
 	struct queue_settings settings;
 	struct wish wish = {0};
-	int rc = take_group(r, s, keys, sizeof(keys) / sizeof(*keys), &wish);
+	int rc = reader_group(r, s, keys, sizeof(keys) / sizeof(*keys), &wish);
 
 	if (rc)
 		return rc;
 	rc = wish_settings(&wish, &settings, r->err);
 	if (rc)
-		return wrong_there(r, s, rc);
+		return reader_wrong_there(r, s, rc);
 	*placement = settings.placement;
 	if (key->offset == offsetof(struct engine_config, interrupt))
-		r->setup->interrupt_set = true;
+		setup_of(r)->interrupt_set = true;
 	return 0;
 }
 
@@ -215,11 +89,11 @@ static int take_frame_size(struct reader *r, config_setting_t *s, void *object,
 			   const struct key *key)
 {
 	struct engine_config *engine = object;
-	int rc = take_number(r, s, object, key);
+	int rc = reader_number(r, s, object, key);
 
 	if (!rc && engine->frame_size != 2048 && engine->frame_size != 4096)
-		return wrong(r, s, -EINVAL, "frame_size = %u: it is 2048 or 4096",
-			     engine->frame_size);
+		return reader_wrong(r, s, -EINVAL, "frame_size = %u: it is 2048 or 4096",
+				    engine->frame_size);
 	return rc;
 }
 
@@ -230,15 +104,15 @@ static int take_engine(struct reader *r, config_setting_t *s, void *object, cons
 		{"name", take_name},
 		{"cpus", take_cpus},
 		{"poller", take_poller},
-		{"frames", take_number, ENGINE(frames), PACKET_VECTOR_MAX, POOL_FRAMES_MAX},
+		{"frames", reader_number, ENGINE(frames), PACKET_VECTOR_MAX, POOL_FRAMES_MAX},
 		{"frame_size", take_frame_size, ENGINE(frame_size), 2048, 4096},
-		{"ports_max", take_number, ENGINE(ports_max), 1, SETUP_PORTS_MAX},
-		{"queues_max", take_number, ENGINE(queues_max), 1, 4096},
-		{"dev_weight", take_number, ENGINE(weight), 1, NAPI_WEIGHT_MAX},
-		{"netdev_budget", take_number, ENGINE(budget), 1, 1000000},
-		{"netdev_budget_usecs", take_number, ENGINE(budget_usecs), 1, 1000000},
-		{"restarts", take_number, ENGINE(restarts), 1, 1000000},
-		{"restart_usecs", take_number, ENGINE(restart_usecs), 1, 1000000},
+		{"ports_max", reader_number, ENGINE(ports_max), 1, SETUP_PORTS_MAX},
+		{"queues_max", reader_number, ENGINE(queues_max), 1, 4096},
+		{"dev_weight", reader_number, ENGINE(weight), 1, NAPI_WEIGHT_MAX},
+		{"netdev_budget", reader_number, ENGINE(budget), 1, 1000000},
+		{"netdev_budget_usecs", reader_number, ENGINE(budget_usecs), 1, 1000000},
+		{"restarts", reader_number, ENGINE(restarts), 1, 1000000},
+		{"restart_usecs", reader_number, ENGINE(restart_usecs), 1, 1000000},
 		{"interrupt", take_placement, ENGINE(interrupt)},
 		{"ksoftirqd", take_placement, ENGINE(ksoftirqd)},
 	};
@@ -246,29 +120,30 @@ static int take_engine(struct reader *r, config_setting_t *s, void *object, cons
 
 	(void)object;
 	(void)key;
-	return take_group(r, s, keys, sizeof(keys) / sizeof(*keys), &r->setup->engine);
+	return reader_group(r, s, keys, sizeof(keys) / sizeof(*keys), &setup_of(r)->engine);
 }
 
 static int take_kind(struct reader *r, config_setting_t *s, void *object, const struct key *key)
 {
 	const char *text;
-	int rc = take_text(r, s, &text);
+	int rc = reader_text(r, s, &text);
 
 	(void)object;
 	(void)key;
 	if (rc)
 		return rc;
-	rc = setup_handler_parse(text, &r->setup->handler, r->err);
-	return rc ? wrong_there(r, s, rc) : 0;
+	rc = setup_handler_parse(text, &setup_of(r)->handler, r->err);
+	return rc ? reader_wrong_there(r, s, rc) : 0;
 }
 
 static int take_entries(struct reader *r, config_setting_t *s, void *object, const struct key *key)
 {
 	struct bridge_config *bridge = object;
-	int rc = take_number(r, s, object, key);
+	int rc = reader_number(r, s, object, key);
 
 	if (!rc && (bridge->entries & (bridge->entries - 1)))
-		return wrong(r, s, -EINVAL, "entries = %u: it is a power of two", bridge->entries);
+		return reader_wrong(r, s, -EINVAL, "entries = %u: it is a power of two",
+				    bridge->entries);
 	return rc;
 }
 
@@ -278,25 +153,25 @@ static int take_handler(struct reader *r, config_setting_t *s, void *object, con
 	static const struct key keys[] = {
 		{"kind", take_kind},
 		{"entries", take_entries, BRIDGE(entries), 2, 1 << 20},
-		{"ageing", take_number, BRIDGE(ageing_seconds), 1, 1000000},
-		{"vlan_filtering", take_bool, BRIDGE(vlan_filtering)},
+		{"ageing", reader_number, BRIDGE(ageing_seconds), 1, 1000000},
+		{"vlan_filtering", reader_bool, BRIDGE(vlan_filtering)},
 	};
 #undef BRIDGE
 
 	(void)object;
 	(void)key;
-	return take_group(r, s, keys, sizeof(keys) / sizeof(*keys), &r->setup->bridge);
+	return reader_group(r, s, keys, sizeof(keys) / sizeof(*keys), &setup_of(r)->bridge);
 }
 
 static int take_port_key(struct reader *r, config_setting_t *s, void *object, const struct key *key)
 {
 	char text[256];
-	int rc = scalar(r, s, text, sizeof(text));
+	int rc = reader_scalar(r, s, text, sizeof(text));
 
 	if (rc)
 		return rc;
 	rc = setup_port_key(object, key->name, text, r->err);
-	return rc ? wrong_there(r, s, rc) : 0;
+	return rc ? reader_wrong_there(r, s, rc) : 0;
 }
 
 /* A text such as "10,20-29", a number, or an array of numbers. */
@@ -310,7 +185,7 @@ static int take_vlans(struct reader *r, config_setting_t *s, void *object, const
 		config_setting_t *element = config_setting_get_elem(s, (unsigned)i);
 		int rc = config_setting_type(element) == CONFIG_TYPE_INT
 				 ? take_port_key(r, element, object, key)
-				 : wrong_type(r, s, "[ 10, 20 ] or \"10,20-29\"");
+				 : reader_wrong_type(r, s, "[ 10, 20 ] or \"10,20-29\"");
 
 		if (rc)
 			return rc;
@@ -328,26 +203,6 @@ static int take_nothing(struct reader *r, config_setting_t *s, void *object, con
 	return 0;
 }
 
-/* A list of groups, one call each. */
-static int take_list(struct reader *r, config_setting_t *s, void *object,
-		     int (*take)(struct reader *r, config_setting_t *s, void *object))
-{
-	int type = config_setting_type(s);
-
-	if (type != CONFIG_TYPE_LIST)
-		return wrong_type(r, s, "( { … }, { … } )");
-	for (int i = 0; i < config_setting_length(s); i++) {
-		config_setting_t *element = config_setting_get_elem(s, (unsigned)i);
-		int rc = config_setting_type(element) == CONFIG_TYPE_GROUP
-				 ? take(r, element, object)
-				 : wrong_type(r, s, "( { … }, { … } )");
-
-		if (rc)
-			return rc;
-	}
-	return 0;
-}
-
 static int take_queue(struct reader *r, config_setting_t *s, void *object)
 {
 	static const struct key keys[] = {
@@ -362,20 +217,20 @@ static int take_queue(struct reader *r, config_setting_t *s, void *object)
 	int rc;
 
 	if (!which)
-		return wrong(r, s, -EINVAL, "this queue has no number: queue = 0;");
-	rc = integer(r, which, &number, &queue);
+		return reader_wrong(r, s, -EINVAL, "this queue has no number: queue = 0;");
+	rc = reader_integer(r, which, &number, &queue);
 	if (rc)
 		return rc;
 	wish = setup_port_wish(object, (int)queue);
 	if (!wish)
 		return error_set(r->err, -ENOMEM, "no memory");
-	return take_group(r, s, keys, sizeof(keys) / sizeof(*keys), wish);
+	return reader_group(r, s, keys, sizeof(keys) / sizeof(*keys), wish);
 }
 
 static int take_queues(struct reader *r, config_setting_t *s, void *object, const struct key *key)
 {
 	(void)key;
-	return take_list(r, s, object, take_queue);
+	return reader_list(r, s, object, take_queue);
 }
 
 static int take_port(struct reader *r, config_setting_t *s, void *object)
@@ -393,22 +248,22 @@ static int take_port(struct reader *r, config_setting_t *s, void *object)
 
 	(void)object;
 	if (!which)
-		return wrong(r, s, -EINVAL, "this port has no device: port = \"xdp:eth0\";");
-	rc = take_text(r, which, &spec);
+		return reader_wrong(r, s, -EINVAL, "this port has no device: port = \"xdp:eth0\";");
+	rc = reader_text(r, which, &spec);
 	if (rc)
 		return rc;
-	rc = setup_port_add(r->setup, spec, &port, r->err);
+	rc = setup_port_add(setup_of(r), spec, &port, r->err);
 	if (rc)
-		return wrong_there(r, which, rc);
+		return reader_wrong_there(r, which, rc);
 	snprintf(port->where, sizeof(port->where), "%.100s:%u: ", r->path,
 		 config_setting_source_line(s));
-	return take_group(r, s, keys, sizeof(keys) / sizeof(*keys), port);
+	return reader_group(r, s, keys, sizeof(keys) / sizeof(*keys), port);
 }
 
 static int take_ports(struct reader *r, config_setting_t *s, void *object, const struct key *key)
 {
 	(void)key;
-	return take_list(r, s, object, take_port);
+	return reader_list(r, s, object, take_port);
 }
 
 static int root_read(struct reader *r, config_t *config)
@@ -419,7 +274,8 @@ static int root_read(struct reader *r, config_t *config)
 		{"ports", take_ports},
 	};
 
-	return take_group(r, config_root_setting(config), keys, sizeof(keys) / sizeof(*keys), NULL);
+	return reader_group(r, config_root_setting(config), keys, sizeof(keys) / sizeof(*keys),
+			    NULL);
 }
 
 /*
@@ -447,7 +303,7 @@ static int include_refuse(struct reader *r, const char *text)
 int setup_text_read(struct setup *setup, const char *path, const char *text, struct error *err)
 {
 	struct error own;
-	struct reader r = {.setup = setup, .path = path, .err = err ? err : &own};
+	struct reader r = {.arg = setup, .path = path, .err = err ? err : &own};
 	config_t config;
 	int rc = include_refuse(&r, text);
 
