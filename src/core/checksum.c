@@ -194,16 +194,14 @@ bool checksum_partial_detect(struct packet *p)
 	return true;
 }
 
-bool checksum_complete(struct packet *p)
+/* What belongs into the checksum field, with its present content taken for a partial sum. */
+static uint16_t checksum_value(const struct packet *p)
 {
-	uint32_t at = (uint32_t)p->csum_start + p->csum_offset;
 	uint32_t skip = p->csum_start;
 	bool odd = false;
 	uint32_t sum = 0;
 	uint16_t value;
 
-	if (at + sizeof(value) > p->len)
-		return false;
 	for (const struct packet *frame = p; frame; frame = frame->next) {
 		uint32_t size = frame->len - skip;
 		uint32_t part = checksum_add(0, frame->data + skip, size);
@@ -218,9 +216,28 @@ bool checksum_complete(struct packet *p)
 	}
 	value = checksum_finish(sum);
 	/* In UDP 0 says "no checksum"; the other zero means the same number (and in TCP too). */
-	if (!value)
-		value = 0xffff;
-	memcpy(p->data + at, &value, sizeof(value));
+	return value ? value : 0xffff;
+}
+
+static bool checksum_inside(const struct packet *p)
+{
+	return (uint32_t)p->csum_start + p->csum_offset + sizeof(uint16_t) <= p->len;
+}
+
+bool checksum_partial_right(const struct packet *p)
+{
+	return checksum_inside(p) &&
+	       load16(p->data + p->csum_start + p->csum_offset) == checksum_value(p);
+}
+
+bool checksum_complete(struct packet *p)
+{
+	uint16_t value;
+
+	if (!checksum_inside(p))
+		return false;
+	value = checksum_value(p);
+	memcpy(p->data + p->csum_start + p->csum_offset, &value, sizeof(value));
 	p->flags &= (uint16_t)~PACKET_CSUM_PARTIAL;
 	p->flags |= PACKET_CSUM_VALID;
 	return true;

@@ -50,6 +50,9 @@ static inline uint16_t checksum_finish(uint32_t sum)
  */
 bool checksum_partial_detect(struct packet *p);
 
+/* Whether it was one of those after all. Costs as much as completing it. */
+bool checksum_partial_right(const struct packet *p);
+
 /*
  * Completes the checksum of a packet with PACKET_CSUM_PARTIAL: it then has PACKET_CSUM_VALID
  * instead. Takes chains. False, and the packet is unchanged, when csum_start and csum_offset are

@@ -103,13 +103,19 @@ static void queue_starved(struct xdp_queue *q, struct context *context)
 	irq_arm(&queue->irq, context->now + RETRY_AFTER);
 }
 
-static inline bool partial_checksums(struct packet **v, uint32_t n)
+/*
+ * Marks packets with partial checksums. What is said about them is said once, and should be true:
+ * so the first is looked at twice, since a right checksum can look like a partial one.
+ */
+static inline void partial_checksums(struct xdp_queue *q, struct packet **v, uint32_t n)
 {
-	bool seen = false;
-
-	for (uint32_t i = 0; i < n; i++)
-		seen |= checksum_partial_detect(v[i]);
-	return seen;
+	for (uint32_t i = 0; i < n; i++) {
+		if (!checksum_partial_detect(v[i]) ||
+		    atomic_load_explicit(&q->partial_seen, memory_order_relaxed))
+			continue;
+		if (!checksum_partial_right(v[i]))
+			atomic_store_explicit(&q->partial_seen, true, memory_order_relaxed);
+	}
 }
 
 /* Descriptors into packets. */
@@ -150,8 +156,8 @@ uint32_t xdp_receive(struct port_queue *queue, struct context *context, struct p
 	q->filled -= got;
 	if (queue_refill(q, context))
 		queue_starved(q, context);
-	if (q->checksums && partial_checksums(v, got))
-		atomic_store_explicit(&q->partial_seen, true, memory_order_relaxed);
+	if (q->checksums)
+		partial_checksums(q, v, got);
 	if (lost != q->lost_counted) {
 		counter_add(&context->counters->lost, lost - q->lost_counted);
 		q->lost_counted = lost;

@@ -404,14 +404,15 @@ static const struct handler_ops cross_ops = {
 /* Any runner may warn. */
 static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
 
-bool netns_logged(struct netns_engine *e, const char *text)
+unsigned netns_logged(struct netns_engine *e, const char *text)
 {
-	bool there;
+	unsigned n = 0;
 
 	pthread_mutex_lock(&log_lock);
-	there = strstr(e->log, text) != NULL;
+	for (const char *at = e->log; (at = strstr(at, text)); at++)
+		n++;
 	pthread_mutex_unlock(&log_lock);
-	return there;
+	return n;
 }
 
 static void log_line(void *arg, enum log_level level, const char *line)

@@ -82,8 +82,8 @@ struct netns_engine {
 	char log[8192]; /* all warnings, one a line */
 };
 
-/* Whether the log has this in it; while runners run `log` itself is not to be read. */
-bool netns_logged(struct netns_engine *e, const char *text);
+/* How often the log has this in it; while runners run `log` itself is not to be read. */
+unsigned netns_logged(struct netns_engine *e, const char *text);
 
 void netns_engine_open(struct netns_engine *e, enum poller poller);
 /* Opens both ports as kind with these options. 0, or the first error. */

@@ -258,8 +258,8 @@ static void native_refused(void **state)
 	netns_spec(&links, 0, "xdp", "", spec);
 	assert_int_equal(port_add(spec, &err), 0);
 	assert_string_equal(e.port[0]->mode, "generic, copy");
-	assert_non_null(strstr(e.log, "p0: xdp:in0: no native XDP with driver veth"));
-	assert_non_null(strstr(e.log, "using generic XDP, which is slower"));
+	assert_true(netns_logged(&e, "p0: xdp:in0: no native XDP with driver veth"));
+	assert_true(netns_logged(&e, "using generic XDP, which is slower"));
 	netns_engine_ports_remove(&e);
 }
 
@@ -289,7 +289,7 @@ static int without_bpf(void *arg)
 		return 2;
 	if (strcmp(e.port[0]->spec, "packet:in0") || strcmp(e.port[0]->ops->kind, "packet"))
 		return 3;
-	if (!strstr(e.log, "lacks CAP_BPF") || !strstr(e.log, "using packet sockets instead"))
+	if (!netns_logged(&e, "lacks CAP_BPF") || !netns_logged(&e, "using packet sockets instead"))
 		return 4;
 	netns_engine_close(&e);
 	return 0;

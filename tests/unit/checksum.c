@@ -156,6 +156,7 @@ static void detects_and_completes(void **state)
 			assert_int_equal(b.p.flags, PACKET_CSUM_PARTIAL);
 			assert_int_equal(b.p.csum_start, b.transport);
 			assert_int_equal(b.p.csum_start + b.p.csum_offset, b.field);
+			assert_false(checksum_partial_right(&b.p));
 			assert_true(checksum_complete(&b.p));
 			assert_int_equal(b.p.flags, PACKET_CSUM_VALID);
 			assert_int_equal(total_sum(&b), 0xffff);
@@ -195,6 +196,7 @@ static void leaves_right_checksums(void **state)
 		assert_int_equal(total_sum(&b), 0xffff);
 		memcpy(before, b.frame, sizeof(before));
 		assert_true(checksum_partial_detect(&b.p));
+		assert_true(checksum_partial_right(&b.p));
 		assert_true(checksum_complete(&b.p));
 		assert_memory_equal(before, b.frame, sizeof(before));
 	}
