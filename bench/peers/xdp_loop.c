@@ -16,6 +16,7 @@
  *   --until-sent    repeat sendto() until the TX ring is empty
  *   --batch N       frames taken at a time (64)
  *   --ring N        descriptors in each ring (2048)
+ *   --epoll         the sockets are in an epoll set, though nobody waits there
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,6 +30,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -50,7 +52,7 @@
 enum { FRAME_SIZE = 2048, FRAMES = 8192, BATCH_MAX = 512 };
 
 struct options {
-	bool spin, need_wakeup, no_copy, until_sent;
+	bool spin, need_wakeup, no_copy, until_sent, epoll;
 	int busy_poll, tx_budget, kick;
 	uint32_t batch, ring;
 };
@@ -275,6 +277,17 @@ static bool forward(struct side *in, struct side *out)
 	return true;
 }
 
+/* As an event loop has them: the kernel now tells the set of every frame that it has sent. */
+static void epoll_add(struct side *a, struct side *b)
+{
+	struct epoll_event event = {.events = EPOLLIN | EPOLLET};
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+
+	if (epoll < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, xsk_socket__fd(a->socket), &event) ||
+	    epoll_ctl(epoll, EPOLL_CTL_ADD, xsk_socket__fd(b->socket), &event))
+		die("epoll", errno);
+}
+
 static void run(struct side *a, struct side *b)
 {
 	struct pollfd fds[2] = {
@@ -323,17 +336,12 @@ static void netns_enter(const char *path)
 static void options_parse(int argc, char **argv)
 {
 	static const struct option known[] = {
-		{"netns", required_argument, 0, 'n'},
-		{"spin", no_argument, 0, 's'},
-		{"need-wakeup", no_argument, 0, 'w'},
-		{"no-copy", no_argument, 0, 'z'},
-		{"busy-poll", required_argument, 0, 'b'},
-		{"tx-budget", required_argument, 0, 't'},
-		{"kick", required_argument, 0, 'k'},
-		{"until-sent", no_argument, 0, 'u'},
-		{"batch", required_argument, 0, 'B'},
-		{"ring", required_argument, 0, 'r'},
-		{0},
+		{"netns", required_argument, 0, 'n'},	  {"spin", no_argument, 0, 's'},
+		{"need-wakeup", no_argument, 0, 'w'},	  {"no-copy", no_argument, 0, 'z'},
+		{"busy-poll", required_argument, 0, 'b'}, {"tx-budget", required_argument, 0, 't'},
+		{"kick", required_argument, 0, 'k'},	  {"until-sent", no_argument, 0, 'u'},
+		{"batch", required_argument, 0, 'B'},	  {"ring", required_argument, 0, 'r'},
+		{"epoll", no_argument, 0, 'e'},		  {0},
 	};
 	int c;
 
@@ -353,6 +361,9 @@ static void options_parse(int argc, char **argv)
 			break;
 		case 'u':
 			options.until_sent = true;
+			break;
+		case 'e':
+			options.epoll = true;
 			break;
 		case 'b':
 			options.busy_poll = number(optarg, 1024);
@@ -392,6 +403,8 @@ int main(int argc, char **argv)
 	a.name = argv[optind];
 	b.name = argv[optind + 1];
 	both_open(&a, &b);
+	if (options.epoll)
+		epoll_add(&a, &b);
 	printf("ready\n");
 	fflush(stdout);
 	run(&a, &b);
