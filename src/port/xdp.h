@@ -39,7 +39,13 @@ struct xdp_queue {
 	struct port_queue *queue;
 	struct xsk_umem *umem;
 	struct xsk_socket *socket;
-	int fd; /* of the socket, -1: none */
+	/*
+	 * It only sends, with the queue's rings. The kernel wakes a socket's waiters for every
+	 * frame that it has sent; this one has none, while the other is in a runner's epoll set.
+	 */
+	struct xsk_socket *tx_socket;
+	int fd; /* of the socket that receives, -1: none */
+	int tx_fd;
 	uint32_t index;
 	uint32_t mark;	/* in packet->holder */
 	bool checksums; /* look for partial ones */

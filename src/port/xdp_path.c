@@ -211,7 +211,7 @@ uint32_t xdp_transmit(struct port_queue *queue, struct context *context, struct 
 
 int xdp_push(struct xdp_queue *q)
 {
-	return sendto(q->fd, NULL, 0, MSG_DONTWAIT, NULL, 0) < 0 ? -errno : 0;
+	return sendto(q->tx_fd, NULL, 0, MSG_DONTWAIT, NULL, 0) < 0 ? -errno : 0;
 }
 
 /*

@@ -55,7 +55,8 @@ static const char *umem_reason(int rc)
 	}
 }
 
-/* One attempt at UMEM and socket; nothing is left when it fails. *umem_failed says which it was. */
+/* One attempt at UMEM and sockets; nothing is left when it fails. *umem_failed says which it was.
+ */
 static int socket_try(struct xdp_port *xp, struct xdp_queue *q, uint16_t flags, bool *umem_failed)
 {
 	const struct pool *pool = xp->port->pool;
@@ -76,8 +77,13 @@ static int socket_try(struct xdp_port *xp, struct xdp_queue *q, uint16_t flags, 
 	*umem_failed = rc;
 	if (rc)
 		return rc;
-	rc = xsk_socket__create(&q->socket, xp->dev.name, q->index, q->umem, &q->rx, &q->tx,
-				&socket);
+	rc = xsk_socket__create(&q->socket, xp->dev.name, q->index, q->umem, &q->rx, NULL, &socket);
+	if (!rc) {
+		rc = xsk_socket__create_shared(&q->tx_socket, xp->dev.name, q->index, q->umem, NULL,
+					       &q->tx, &q->fill, &q->completion, &socket);
+		if (rc)
+			xsk_socket__delete(q->socket);
+	}
 	if (rc)
 		xsk_umem__delete(q->umem);
 	return rc;
@@ -115,7 +121,7 @@ static int socket_bind(struct xdp_port *xp, struct xdp_queue *q, uint16_t flags,
 	if (!rc)
 		return 0;
 	q->umem = NULL;
-	q->socket = NULL;
+	q->socket = q->tx_socket = NULL;
 	if (umem_failed)
 		return error_set(err, rc, "xdp:%s: queue %u: %s", xp->dev.name, q->index,
 				 umem_reason(rc));
@@ -142,8 +148,9 @@ int xdp_socket_open(struct xdp_port *xp, uint32_t index, uint32_t ring, enum xdp
 	if (rc)
 		return rc;
 	q->fd = xsk_socket__fd(q->socket);
+	q->tx_fd = xsk_socket__fd(q->tx_socket);
 	/* An older kernel has no such option, and sends 32 a call. */
-	setsockopt(q->fd, SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &budget, sizeof(budget));
+	setsockopt(q->tx_fd, SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &budget, sizeof(budget));
 	if (!getsockopt(q->fd, SOL_XDP, XDP_OPTIONS, &options, &size))
 		q->zerocopy = options.flags & XDP_OPTIONS_ZEROCOPY;
 	q->queue->private = q;
@@ -171,11 +178,12 @@ void xdp_socket_close(struct xdp_port *xp, uint32_t index, struct pool_cache *ca
 	struct xdp_queue *q = &xp->queue[index];
 
 	socket_drain(xp, q, cache);
+	xsk_socket__delete(q->tx_socket);
 	xsk_socket__delete(q->socket);
 	xsk_umem__delete(q->umem);
 	if (q->zerocopy)
 		pause_for(xp->port->machine, ZEROCOPY_PAUSE);
-	q->socket = NULL;
+	q->socket = q->tx_socket = NULL;
 	q->umem = NULL;
 	q->queue->private = NULL;
 	q->queue->irq.fd = -1;
