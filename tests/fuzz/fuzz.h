@@ -8,7 +8,18 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* What must hold whatever the bytes are; also without assert(). */
+#define ALWAYS(condition)                                                                          \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			fprintf(stderr, "%s:%d: not: %s\n", __FILE__, __LINE__, #condition);       \
+			abort();                                                                   \
+		}                                                                                  \
+	} while (0)
 
 #endif
