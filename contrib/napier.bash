@@ -36,7 +36,7 @@ _napier_words() {
 		*:poller=*) printf 'poller=%s\n' $(_napier_pollers) ;;
 		*:class=*) printf '%s\n' class=fair class=fifo ;;
 		*:cpus=*) echo cpus=any ;;
-		*) printf '%s\n' poller= weight= cpu= cpus= class= nice= priority= ;;
+		*) printf '%s\n' poller= weight= idle_suspend= cpu= cpus= class= nice= priority= ;;
 		esac
 		;;
 	port)

@@ -127,13 +127,14 @@ struct queue_record {
 	_Atomic int32_t tid;  /* of the runner that polls, 0 when there is none of its own */
 	_Atomic uint32_t cpu; /* engine CPU of its softirq */
 	_Atomic uint32_t weight;
-	_Atomic int64_t switch_ns; /* the last switch took that long */
+	_Atomic uint32_t idle_suspend; /* us, busy-poll; 0: never */
+	_Atomic int64_t switch_ns;     /* the last switch took that long */
 	_Atomic int64_t switch_max_ns;
 	counter stuck;		     /* times that the watchdog found it scheduled but not polled */
 	_Atomic int32_t class_asked; /* enum runner_class, of its thread */
 	_Atomic int32_t level_asked;
 	char cpus_asked[64]; /* of its thread, as cpuset_format writes; empty: the engine's */
-	char reserved[24];
+	char reserved[20];
 	struct napi_counters napi;
 	struct transmit_counters transmit;
 } __attribute__((aligned(64)));

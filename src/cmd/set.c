@@ -79,6 +79,10 @@ static void queue_print(const struct wish *wish, const json_t *queue, int pid)
 		printf("%sweight %lld", before, view_number(queue, "weight"));
 		before = ", ";
 	}
+	if (wish->idle_suspend_set) {
+		printf("%sidle_suspend %lld us", before, view_number(queue, "idle_suspend"));
+		before = ", ";
+	}
 	if (wish->cpu_set) {
 		printf("%scpu %lld", before, view_number(queue, "cpu"));
 		before = ", ";
@@ -172,9 +176,11 @@ const struct command command_set = {
 		 "Changes how a port's queues are polled, all keys or none, and prints what then "
 		 "holds.\nWhat is set for a port or queue that is not there is kept for when it "
 		 "comes.\n\n"
-		 "  poller=softirq|thread    who polls\n"
+		 "  poller=softirq|thread|workqueue|busy-poll\n"
+		 "                           who polls\n"
 		 "  weight=1..64             packets a poll\n"
-		 "  cpu=N                    engine CPU of the softirq poller\n"
+		 "  idle_suspend=USEC        busy-poll goes back to interrupts; 0: never\n"
+		 "  cpu=N                    engine CPU that polls, with softirq and busy-poll\n"
 		 "  cpus=LIST|any            CPUs that the thread may run on, such as 0-3,8\n"
 		 "  class=fair nice=-20..19  scheduling of the thread\n"
 		 "  class=fifo priority=1..99\n\n" WHICH_USAGE,

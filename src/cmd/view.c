@@ -194,6 +194,7 @@ static json_t *napi_json(const struct counters_file *file, const struct queue_re
 	json_object_set_new(o, "disabled", json_boolean(r->disabled));
 	number_set(o, "cpu", r->cpu);
 	number_set(o, "weight", r->weight);
+	number_set(o, "idle_suspend", r->idle_suspend);
 	json_object_set_new(o, "thread", view_thread(file->pid, r->tid));
 	class_json(asked, r->class_asked == RUNNER_FIFO, r->level_asked);
 	snprintf(cpus, sizeof(cpus), "%.63s", r->cpus_asked);

@@ -33,10 +33,11 @@ static const char *poller_text(uint32_t poller)
 /* The state of one queue, with the poller that it had before. */
 static json_t *queue_json(const struct queue_record *r, uint32_t was)
 {
-	return json_pack("{s:s, s:i, s:s, s:s, s:s, s:I, s:i, s:i, s:i, s:b}", "port", r->port_name,
-			 "queue", (int)r->queue, "asked", poller_text(r->poller_asked), "poller",
-			 poller_text(r->poller_observed), "was", poller_text(was), "switch_ns",
-			 (json_int_t)r->switch_ns, "weight", (int)r->weight, "cpu", (int)r->cpu,
+	return json_pack("{s:s, s:i, s:s, s:s, s:s, s:I, s:i, s:i, s:i, s:i, s:b}", "port",
+			 r->port_name, "queue", (int)r->queue, "asked",
+			 poller_text(r->poller_asked), "poller", poller_text(r->poller_observed),
+			 "was", poller_text(was), "switch_ns", (json_int_t)r->switch_ns, "weight",
+			 (int)r->weight, "idle_suspend", (int)r->idle_suspend, "cpu", (int)r->cpu,
 			 "tid", (int)r->tid, "disabled", (int)r->disabled);
 }
 

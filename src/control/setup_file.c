@@ -113,8 +113,11 @@ static int take_engine(struct reader *r, config_setting_t *s, void *object, cons
 		{"netdev_budget_usecs", reader_number, ENGINE(budget_usecs), 1, 1000000},
 		{"restarts", reader_number, ENGINE(restarts), 1, 1000000},
 		{"restart_usecs", reader_number, ENGINE(restart_usecs), 1, 1000000},
+		{"idle_suspend", reader_number, ENGINE(idle_suspend_usecs), 0, 3600000000},
+		{"workers", reader_number, ENGINE(workers), 1, 64},
 		{"interrupt", take_placement, ENGINE(interrupt)},
 		{"ksoftirqd", take_placement, ENGINE(ksoftirqd)},
+		{"worker", take_placement, ENGINE(worker)},
 	};
 #undef ENGINE
 
@@ -206,9 +209,11 @@ static int take_nothing(struct reader *r, config_setting_t *s, void *object, con
 static int take_queue(struct reader *r, config_setting_t *s, void *object)
 {
 	static const struct key keys[] = {
-		{"queue", take_nothing}, {"poller", take_wish_key},   {"weight", take_wish_key},
-		{"cpu", take_wish_key},	 {"cpus", take_wish_key},     {"class", take_wish_key},
-		{"nice", take_wish_key}, {"priority", take_wish_key},
+		{"queue", take_nothing},	 {"poller", take_wish_key},
+		{"weight", take_wish_key},	 {"cpu", take_wish_key},
+		{"cpus", take_wish_key},	 {"class", take_wish_key},
+		{"nice", take_wish_key},	 {"priority", take_wish_key},
+		{"idle_suspend", take_wish_key},
 	};
 	static const struct key number = {"queue", NULL, 0, 0, PORT_QUEUES_MAX - 1};
 	config_setting_t *which = config_setting_get_member(s, "queue");
@@ -236,10 +241,13 @@ static int take_queues(struct reader *r, config_setting_t *s, void *object, cons
 static int take_port(struct reader *r, config_setting_t *s, void *object)
 {
 	static const struct key keys[] = {
-		{"port", take_nothing},	 {"poller", take_port_key},   {"weight", take_port_key},
-		{"cpu", take_port_key},	 {"cpus", take_port_key},     {"class", take_port_key},
-		{"nice", take_port_key}, {"priority", take_port_key}, {"pvid", take_port_key},
-		{"tagged", take_vlans},	 {"untagged", take_vlans},    {"queues", take_queues},
+		{"port", take_nothing},		 {"poller", take_port_key},
+		{"weight", take_port_key},	 {"cpu", take_port_key},
+		{"cpus", take_port_key},	 {"class", take_port_key},
+		{"nice", take_port_key},	 {"priority", take_port_key},
+		{"idle_suspend", take_port_key}, {"pvid", take_port_key},
+		{"tagged", take_vlans},		 {"untagged", take_vlans},
+		{"queues", take_queues},
 	};
 	config_setting_t *which = config_setting_get_member(s, "port");
 	struct setup_port *port;

@@ -27,8 +27,8 @@ int number_parse(const char *key, const char *text, long long min, long long max
 
 bool wish_empty(const struct wish *wish)
 {
-	return !(wish->poller_set || wish->weight_set || wish->cpu_set || wish->cpus_set ||
-		 wish->class_set || wish->level_set);
+	return !(wish->poller_set || wish->weight_set || wish->idle_suspend_set || wish->cpu_set ||
+		 wish->cpus_set || wish->class_set || wish->level_set);
 }
 
 static int poller_key(struct wish *wish, const char *key, const char *value, struct error *err)
@@ -50,6 +50,20 @@ static int weight_key(struct wish *wish, const char *key, const char *value, str
 		return rc;
 	wish->weight = (uint32_t)n;
 	wish->weight_set = true;
+	return 0;
+}
+
+/* An hour at most: it is there to save CPU time, not to be forgotten. */
+static int idle_suspend_key(struct wish *wish, const char *key, const char *value,
+			    struct error *err)
+{
+	long long n;
+	int rc = number_parse(key, value, 0, 3600000000, &n, err);
+
+	if (rc)
+		return rc;
+	wish->idle_suspend_usecs = (uint32_t)n;
+	wish->idle_suspend_set = true;
 	return 0;
 }
 
@@ -125,9 +139,9 @@ int wish_key(struct wish *wish, const char *key, const char *value, struct error
 		int (*take)(struct wish *wish, const char *key, const char *value,
 			    struct error *err);
 	} keys[] = {
-		{"poller", poller_key},	 {"weight", weight_key}, {"cpu", cpu_key},
-		{"cpus", cpus_key},	 {"class", class_key},	 {"nice", level_key},
-		{"priority", level_key},
+		{"poller", poller_key}, {"weight", weight_key},	 {"idle_suspend", idle_suspend_key},
+		{"cpu", cpu_key},	{"cpus", cpus_key},	 {"class", class_key},
+		{"nice", level_key},	{"priority", level_key},
 	};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
@@ -144,6 +158,8 @@ int wish_settings(const struct wish *wish, struct queue_settings *out, struct er
 	*out = (struct queue_settings){
 		.poller_set = wish->poller_set,
 		.weight_set = wish->weight_set,
+		.idle_suspend_set = wish->idle_suspend_set,
+		.idle_suspend_usecs = wish->idle_suspend_usecs,
 		.cpu_set = wish->cpu_set,
 		.cpus_set = wish->cpus_set,
 		.class_set = wish->class_set,

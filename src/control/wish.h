@@ -8,12 +8,13 @@
 
 #include <napier/engine.h>
 
-#define WISH_KEYS "poller, weight, cpu, cpus, class, nice, priority"
+#define WISH_KEYS "poller, weight, idle_suspend, cpu, cpus, class, nice, priority"
 
 struct wish {
-	bool poller_set, weight_set, cpu_set, cpus_set, class_set, level_set;
+	bool poller_set, weight_set, idle_suspend_set, cpu_set, cpus_set, class_set, level_set;
 	enum poller poller;
 	uint32_t weight;
+	uint32_t idle_suspend_usecs; /* 0: never */
 	unsigned cpu;
 	struct cpuset cpus; /* of the thread; empty: any */
 	enum runner_class class;

@@ -78,10 +78,8 @@ int queue_begin(struct port_queue *queue, struct napi *napi, struct lock *lock, 
 	napi->poll = queue_poll;
 	napi->weight = settings.weight_set ? settings.weight : engine->config.weight;
 	napi->softnet = settings.cpu_set ? engine_softnet(engine, settings.cpu) : NULL;
-	atomic_store(&napi->idle_suspend,
-		     NSEC_PER_USEC * (settings.idle_suspend_set
-					      ? settings.idle_suspend_usecs
-					      : engine->config.idle_suspend_usecs));
+	napi_idle_suspend_set(napi, settings.idle_suspend_set ? settings.idle_suspend_usecs
+							      : engine->config.idle_suspend_usecs);
 	if (!napi->softnet)
 		napi->softnet = softnet_default(engine, queue);
 	queue->napi = napi;

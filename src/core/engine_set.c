@@ -63,7 +63,7 @@ static int queue_apply(struct engine *engine, struct napi *napi, const struct qu
 	if (s->weight_set)
 		napi_weight_set(napi, s->weight);
 	if (s->idle_suspend_set)
-		atomic_store(&napi->idle_suspend, s->idle_suspend_usecs * NSEC_PER_USEC);
+		napi_idle_suspend_set(napi, s->idle_suspend_usecs);
 	return 0;
 }
 
@@ -75,7 +75,7 @@ static struct queue_settings queue_now(struct napi *napi, const struct queue_set
 
 	now.poller = napi_poller(napi);
 	now.weight = napi_weight(napi);
-	now.idle_suspend_usecs = (uint32_t)(atomic_load(&napi->idle_suspend) / NSEC_PER_USEC);
+	now.idle_suspend_usecs = atomic_load(&napi->record->idle_suspend);
 	now.cpu = softnet_cpu(napi->softnet);
 	now.placement = kept->placement;
 	return now;

@@ -256,6 +256,12 @@ int napi_weight_set(struct napi *napi, uint32_t weight)
 	return 0;
 }
 
+void napi_idle_suspend_set(struct napi *napi, uint32_t usecs)
+{
+	atomic_store_explicit(&napi->idle_suspend, usecs * NSEC_PER_USEC, memory_order_relaxed);
+	atomic_store_explicit(&napi->record->idle_suspend, usecs, memory_order_relaxed);
+}
+
 uint32_t napi_weight(const struct napi *napi)
 {
 	return atomic_load_explicit(&napi->weight, memory_order_relaxed);

@@ -64,6 +64,9 @@ extern const struct poller_ops softirq_poller, thread_poller, workqueue_poller, 
 
 const struct poller_ops *poller_ops(enum poller poller);
 
+/* Control context. busy-poll rests after so long without a packet; 0: never. */
+void napi_idle_suspend_set(struct napi *napi, uint32_t usecs);
+
 /* Control context. The NAPI starts disabled, with its interrupts attached and masked. */
 int napi_init(struct napi *napi, enum poller poller, struct error *err);
 /* Control context; it is disabled. Detaches its interrupts and retires its poller. */

@@ -405,10 +405,12 @@ static void refuses_sets(void **state)
 		{"set p0 poller=napi", 2,
 		 "unknown poller \"napi\": the pollers are softirq, thread, workqueue, busy-poll"},
 		{"set p0 speed=9", 2,
-		 "unknown key \"speed\": the keys are poller, weight, cpu, cpus, class, nice, "
+		 "unknown key \"speed\": the keys are poller, weight, idle_suspend, cpu, cpus, "
+		 "class, nice, "
 		 "priority"},
 		{"set p0 poller", 2,
-		 "\"poller\" is not KEY=VALUE: the keys are poller, weight, cpu, cpus, class, "
+		 "\"poller\" is not KEY=VALUE: the keys are poller, weight, idle_suspend, cpu, "
+		 "cpus, class, "
 		 "nice, "
 		 "priority"},
 		{"set p0", 2, "set: give PORT[/QUEUE] or default, then KEY=VALUE…"},

@@ -28,7 +28,7 @@ expect 'napier ' run show set port stop demo --help --version
 expect 'napier s' show set stop
 expect 'napier run --h' --help --handler
 expect 'napier run --handler ' bridge drop
-expect 'napier run --poller ' softirq thread
+expect 'napier run --poller ' softirq thread workqueue busy-poll
 expect "napier run -c $directory/so" "$directory/some.conf"
 expect 'napier run p' packet: pcap:
 expect 'napier run xdp:l' lo
@@ -36,7 +36,7 @@ expect "napier run pcap:$directory/s" "$directory/some.conf"
 expect 'napier show -' --name --run-dir --help --json --fdb --names
 expect "napier set --run-dir $directory " default
 expect 'napier set default p' poller= priority=
-expect 'napier set default poller=' softirq thread
+expect 'napier set default poller=' softirq thread workqueue busy-poll
 expect 'napier set default poller=t' thread
 expect 'napier set a/0 weight=3 class=' fair fifo
 expect 'napier port ' add remove

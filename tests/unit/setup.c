@@ -125,9 +125,11 @@ static void reads_example(void **state)
 
 #define ENGINE_KEYS                                                                                \
 	"name, cpus, poller, frames, frame_size, ports_max, queues_max, dev_weight, "              \
-	"netdev_budget, netdev_budget_usecs, restarts, restart_usecs, interrupt, ksoftirqd"
+	"netdev_budget, netdev_budget_usecs, restarts, restart_usecs, idle_suspend, workers, "     \
+	"interrupt, ksoftirqd, worker"
 #define PORT_KEYS                                                                                  \
-	"port, poller, weight, cpu, cpus, class, nice, priority, pvid, tagged, untagged, queues"
+	"port, poller, weight, cpu, cpus, class, nice, priority, idle_suspend, pvid, tagged, "     \
+	"untagged, queues"
 
 static const struct {
 	const char *text, *says;
