@@ -147,6 +147,8 @@ static void runner_loop(struct host_runner *r)
 		host_quiescent(h);
 		if (atomic_load_explicit(&r->signal, memory_order_relaxed) & SIGNAL_STOP)
 			return;
+		/* A handler's wake-up of its own runner asks for the step that follows anyway. */
+		r->self &= ~(uint32_t)SIGNAL_WOKEN;
 		step = r->step(r->arg);
 		switch (step.verdict) {
 		case STEP_AGAIN:
