@@ -231,7 +231,9 @@ static const char *attach_reason(const struct xdp_port *xp, int rc)
 		return "attaching an XDP program needs CAP_BPF and CAP_NET_ADMIN, outside of user "
 		       "namespaces";
 	case -EOPNOTSUPP:
-		return "the driver has no XDP";
+		return strcmp(xp->driver, "virtio_net") ? "the driver has no XDP"
+							: "its receive offloads cannot be switched "
+							  "off by the guest";
 	case -ENOSPC:
 		if (veth)
 			return "the peer has more transmit queues than this end has receive queues";
@@ -294,10 +296,11 @@ static int fill_begin(struct xdp_port *xp, const struct xdp_request *request, st
 				 request->queues == 1 ? "" : "s", request->queues == 1 ? "s" : "",
 				 request->queues * XDP_RING_MIN * 2);
 	if (share < target) {
-		port_warn(xp->port,
-			  "only %u frames a queue to receive into (ring=%u): the pool is small for "
-			  "%u queues",
-			  share, target, request->queues);
+		port_warn(
+			xp->port,
+			"only %u frames a queue to receive into (ring=%u): the pool has no more to "
+			"share out",
+			share, target);
 		target = share;
 	}
 	pool_cache_init(&cache, xp->port->pool);
@@ -349,28 +352,40 @@ static int sockets_open(struct xdp_port *xp, const struct xdp_request *request, 
 	return rc;
 }
 
-/* What AF_XDP cannot see, said where it can be known. */
-static void offloads_warn(struct xdp_port *xp, const struct xdp_request *request)
+/* Before generic XDP the kernel has made long packets of short ones, if it is let. */
+static void merging_warn(struct xdp_port *xp)
 {
 	const char *name = xp->dev.name;
-	bool veth = !strcmp(xp->driver, "veth");
+	bool on;
+
+	if (!netdev_feature(&xp->dev, "rx-gro", &on) && on)
+		port_warn(
+			xp->port,
+			"GRO makes packets that are longer than a frame, which generic XDP loses: "
+			"%sethtool -K %s gro off",
+			xp->fix_prefix, name);
+	if (!strcmp(xp->driver, "veth"))
+		port_warn(xp->port,
+			  "segments longer than a frame are lost: at the peer, ethtool -K "
+			  "PEER tso off gso off");
+}
+
+/* Tags that are not in the frame when the program sees it, and that it cannot put back. */
+static void tags_warn(struct xdp_port *xp, const struct netdev_link *link)
+{
 	bool on;
 
 	if (xp->program.tags)
-		return; /* the program sees to the tags */
-	if (veth)
+		return;
+	if (!strcmp(xp->driver, "veth"))
 		port_warn(xp->port,
-			  "VLAN tags that the peer's stack leaves to the device are lost: at the "
-			  "peer, ethtool -K PEER txvlan off%s",
-			  xp->program.native
-				  ? ""
-				  : " (and tso off gso off: segments longer than a frame "
-				    "are lost, too)");
-	else if (!request->link.kind[0] && !netdev_feature(&xp->dev, "rx-vlan-hw-parse", &on) && on)
-		port_warn(xp->port,
-			  "VLAN tags that the device takes out are lost: %sethtool -K %s "
-			  "rxvlan off",
-			  xp->fix_prefix, name);
+			  "VLAN tags that the peer's stack leaves to the device are lost: "
+			  "at the peer, ethtool -K PEER txvlan off");
+	else if (!link->kind[0] && !netdev_feature(&xp->dev, "rx-vlan-hw-parse", &on) && on)
+		port_warn(
+			xp->port,
+			"VLAN tags that the device takes out are lost: %sethtool -K %s rxvlan off",
+			xp->fix_prefix, xp->dev.name);
 }
 
 static void port_fill(struct xdp_port *xp, const struct xdp_request *request)
@@ -400,7 +415,9 @@ static int xdp_port_open(struct xdp_port *xp, const struct port_config *config,
 		return error_set(err, rc, "xdp:%s: promiscuous mode: %s", xp->dev.name,
 				 strerror(-rc));
 	port_fill(xp, request);
-	offloads_warn(xp, request);
+	tags_warn(xp, &request->link);
+	if (!xp->program.native)
+		merging_warn(xp);
 	xdp_watch_begin(xp, &request->link);
 	return 0;
 }

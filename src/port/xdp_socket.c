@@ -15,6 +15,9 @@
 /* So that the vectors of a whole poll, to one queue, go out with one call. */
 #define TX_BUDGET 256
 
+/* What the kernel charges for a packet of 1514 bytes; it doubles the room it is told. */
+#define PACKET_COST 2304
+
 /*
  * The kernel lets go of a queue some time after the descriptor is closed (a work item, and the
  * socket buffers in flight), so one that was used a moment ago may still be taken.
@@ -136,6 +139,7 @@ int xdp_socket_open(struct xdp_port *xp, uint32_t index, uint32_t ring, enum xdp
 	socklen_t size = sizeof(options);
 	uint16_t flags = zerocopy == XDP_ZEROCOPY_ON ? XDP_ZEROCOPY : 0;
 	int budget = ring < TX_BUDGET ? (int)ring : TX_BUDGET;
+	int room = (int)ring * PACKET_COST;
 	int rc;
 
 	q->queue = &xp->port->queue[index];
@@ -149,6 +153,9 @@ int xdp_socket_open(struct xdp_port *xp, uint32_t index, uint32_t ring, enum xdp
 		return rc;
 	q->fd = xsk_socket__fd(q->socket);
 	q->tx_fd = xsk_socket__fd(q->tx_socket);
+	/* By default a socket may have some 90 long packets under way, less than a device's ring.
+	 */
+	setsockopt(q->fd, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room));
 	/* An older kernel has no such option, and sends 32 a call. */
 	setsockopt(q->tx_fd, SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &budget, sizeof(budget));
 	if (!getsockopt(q->fd, SOL_XDP, XDP_OPTIONS, &options, &size))

@@ -429,8 +429,14 @@ static void log_line(void *arg, enum log_level level, const char *line)
 
 void netns_engine_open(struct netns_engine *e, enum poller poller)
 {
+	netns_engine_open_small(e, poller, 0);
+}
+
+void netns_engine_open_small(struct netns_engine *e, enum poller poller, uint32_t frames)
+{
 	struct error err = {0};
-	struct engine_config config = {.poller = poller, .log = log_line, .log_arg = e};
+	struct engine_config config = {
+		.poller = poller, .frames = frames, .log = log_line, .log_arg = e};
 
 	memset(e, 0, sizeof(*e));
 	must(machine_host_create(&e->machine, &err), &err);

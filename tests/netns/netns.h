@@ -86,6 +86,8 @@ struct netns_engine {
 unsigned netns_logged(struct netns_engine *e, const char *text);
 
 void netns_engine_open(struct netns_engine *e, enum poller poller);
+/* The same with a pool of so many frames. */
+void netns_engine_open_small(struct netns_engine *e, enum poller poller, uint32_t frames);
 /* Opens both ports as kind with these options. 0, or the first error. */
 int netns_engine_ports(struct netns_engine *e, const struct netns_links *links, const char *kind,
 		       const char *options, struct error *err);

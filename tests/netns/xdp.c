@@ -17,6 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <port/device.h>
+
 static struct netns_links links;
 static struct netns_engine e;
 
@@ -253,7 +255,6 @@ static int tag_receive(int side, int from)
  */
 static void keeps_vlan_tags(void **state)
 {
-
 	(void)state;
 	netns_links_open(&links, false);
 	netns_engine_open(&e, POLLER_SOFTIRQ);
@@ -418,7 +419,6 @@ static void wait_up(void)
 /* Up and down, away and back. */
 static void follows_its_interface(void **state)
 {
-
 	(void)state;
 	netns_links_open(&links, false);
 	netns_engine_open(&e, POLLER_THREAD);
@@ -496,10 +496,101 @@ static void takes_all_queues(void **state)
 	assert_true(netns_logged(&e, "ethtool -L in0 rx 1 tx 1, or queues=2"));
 }
 
+/* A pool that the rings would swallow whole: they get less, it is said, and traffic flows. */
+static void shares_a_small_pool(void **state)
+{
+	(void)state;
+	netns_links_open(&links, false);
+	netns_engine_open_small(&e, POLLER_SOFTIRQ, 512);
+	ports_open("");
+	assert_true(netns_logged(&e, "p0: only 256 frames a queue to receive into (ring=2048)"));
+	assert_true(netns_logged(&e, "p1: only 128 frames a queue to receive into (ring=2048)"));
+	/* More at once than there are frames: some are lost, none stays, nothing gets stuck. */
+	for (int i = 0; i < 20; i++) {
+		netns_flood(&links, 0, 2000, 60);
+		netns_flood(&links, 1, 2000, 60);
+	}
+	sleep_ms(100);
+	netns_drain(&links, 0);
+	netns_drain(&links, 1);
+	for (uint32_t i = 0; i < 200; i++)
+		assert_int_equal(netns_cross(&links, i % 2, 32, 60), 32);
+	netns_assert_conserved(e.port[0]);
+	netns_assert_conserved(e.port[1]);
+}
+
+static void sees_the_mtu_change(void **state)
+{
+	(void)state;
+	netns_links_open(&links, false);
+	netns_engine_open(&e, POLLER_THREAD);
+	ports_open("");
+	assert_int_equal(e.port[0]->mtu, 1500);
+	for (int i = 0; i < 2; i++) {
+		const char *name = links.name[i];
+
+		assert_int_equal(netns_run(&links, links.inner[i], "ip link set %s mtu 1700", name),
+				 0);
+		assert_int_equal(netns_run(&links, links.outer[i], "ip link set out mtu 1700"), 0);
+	}
+	for (int i = 0; i < 100 && device_mtu(e.port[1]) != 1700; i++)
+		sleep_ms(100);
+	assert_int_equal(netns_cross(&links, 0, 100, 1714), 100);
+	assert_false(netns_logged(&e, "MTU"));
+	assert_int_equal(netns_run(&links, links.inner[0], "ip link set in0 mtu 3000"), 0);
+	assert_true(log_says("p0: its MTU is 3000 now: packets longer than 1792 bytes do not fit"));
+}
+
+/* The id of the XDP program that an inner end has. */
+static uint32_t program_of(const char *name)
+{
+	struct netdev_link link = {0};
+	struct error err = {0};
+	struct netdev dev;
+	int back;
+
+	assert_int_equal(netns_enter(links.lab->namespace[links.inner[0]].name, &back, &err), 0);
+	assert_int_equal(netdev_open(&dev, name, &err), 0);
+	netns_leave(back);
+	assert_int_equal(netdev_link(&dev, &link), 0);
+	netdev_close(&dev);
+	assert_int_not_equal(link.xdp_program, 0);
+	return link.xdp_program;
+}
+
+/* Whoever may can take the program off behind our back. */
+static void program_detach(void)
+{
+	uint32_t id = 0, ours = program_of("in0");
+
+	while (!bpf_link_get_next_id(id, &id)) {
+		struct bpf_link_info info = {0};
+		uint32_t size = sizeof(info);
+		int fd = bpf_link_get_fd_by_id(id);
+
+		if (fd < 0)
+			continue;
+		if (!bpf_obj_get_info_by_fd(fd, &info, &size) && info.type == BPF_LINK_TYPE_XDP &&
+		    info.prog_id == ours)
+			bpf_link_detach(fd);
+		close(fd);
+	}
+}
+
+static void says_that_its_program_is_gone(void **state)
+{
+	(void)state;
+	netns_links_open(&links, false);
+	netns_engine_open(&e, POLLER_SOFTIRQ);
+	ports_open("");
+	program_detach();
+	assert_true(log_says("p0: its XDP program was replaced (it has none now)"));
+	assert_int_equal(netns_logged(&e, "p1: "), 0);
+}
+
 /* Case 23. */
 static void sees_queues_change(void **state)
 {
-
 	(void)state;
 	netns_links_open(&links, false);
 	netns_engine_open(&e, POLLER_SOFTIRQ);
@@ -515,26 +606,20 @@ static void sees_queues_change(void **state)
 /* Takes the socket out of the map that the program looks into. */
 static void redirection_break(void)
 {
-	uint32_t id = 0, queue = 0;
+	uint32_t map = 0, queue = 0, size = sizeof(struct bpf_prog_info);
+	struct bpf_prog_info info = {.nr_map_ids = 1, .map_ids = (uint64_t)(uintptr_t)&map};
+	int fd = bpf_prog_get_fd_by_id(program_of("in0"));
 
-	while (!bpf_map_get_next_id(id, &id)) {
-		struct bpf_map_info info = {0};
-		uint32_t size = sizeof(info);
-		int fd = bpf_map_get_fd_by_id(id);
-
-		if (fd < 0)
-			continue;
-		if (!bpf_obj_get_info_by_fd(fd, &info, &size) && !strcmp(info.name, "napier") &&
-		    info.type == BPF_MAP_TYPE_XSKMAP)
-			bpf_map_delete_elem(fd, &queue);
-		close(fd);
-	}
+	assert_int_equal(bpf_obj_get_info_by_fd(fd, &info, &size), 0);
+	close(fd);
+	fd = bpf_map_get_fd_by_id(map);
+	assert_int_equal(bpf_map_delete_elem(fd, &queue), 0);
+	close(fd);
 }
 
 /* Case 24: attached, and nothing is delivered. */
 static void says_that_nothing_is_delivered(void **state)
 {
-
 	(void)state;
 	netns_links_open(&links, false);
 	netns_engine_open(&e, POLLER_SOFTIRQ);
@@ -569,6 +654,9 @@ int main(int argc, char **argv)
 		XDP_TEST(second_engine_is_told_of_the_first),
 		XDP_TEST(follows_its_interface),
 		XDP_TEST(takes_all_queues),
+		XDP_TEST(shares_a_small_pool),
+		XDP_TEST(sees_the_mtu_change),
+		XDP_TEST(says_that_its_program_is_gone),
 		XDP_TEST(sees_queues_change),
 		XDP_TEST(says_that_nothing_is_delivered),
 	};
