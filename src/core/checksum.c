@@ -69,19 +69,25 @@ enum {
 	PROTOCOL_DESTINATION_OPTIONS = 60,
 
 	ETHERTYPE_AT = 12,
-	ETHERNET_HEADER = 14,
 	VLAN_TAG = 4,
 	VLAN_TAGS_MAX = 2,
 	IPV6_HEADER = 40,
 	IPV6_EXTENSIONS_MAX = 4,
 	CHECKSUM_IN_TCP = 16,
 	CHECKSUM_IN_UDP = 6,
+	UDP_HEADER = 8,
+	TUNNEL_HEADER = 8, /* of VXLAN, and of Geneve without options */
+	PORT_VXLAN = 4789,
+	PORT_VXLAN_LINUX = 8472, /* from before it had a number, and still the default */
+	PORT_GENEVE = 6081,
+	GENEVE_ETHERNET = 0x6558,
 };
 
 /* What the transport header's place and the pseudo-header come to. */
 struct transport {
 	uint32_t at;	  /* from data */
 	uint32_t len;	  /* header and payload */
+	uint32_t offset;  /* of its checksum, from `at` */
 	uint8_t protocol; /* TCP or UDP */
 	uint64_t sum;	  /* of the addresses */
 };
@@ -141,15 +147,12 @@ static bool transport_ipv6(const struct packet *p, uint32_t at, struct transport
 	return true;
 }
 
-bool checksum_partial_detect(struct packet *p)
+/* From the place of the EtherType; TCP or UDP, and with its checksum inside of the frame. */
+static bool transport_find(const struct packet *p, uint32_t at, struct transport *t)
 {
-	uint32_t at = ETHERTYPE_AT;
-	uint32_t offset;
-	uint16_t type, field;
-	struct transport t;
-	uint64_t sum;
+	uint16_t type;
 
-	if (p->len < ETHERNET_HEADER)
+	if (at + 2 > p->len)
 		return false;
 	type = load16(p->data + at);
 	for (int tags = 0; tags < VLAN_TAGS_MAX; tags++) {
@@ -162,35 +165,68 @@ bool checksum_partial_detect(struct packet *p)
 	}
 	at += 2;
 	if (type == htons(0x0800)) {
-		if (!transport_ipv4(p, at, &t))
+		if (!transport_ipv4(p, at, t))
 			return false;
-	} else if (type == htons(0x86dd)) {
-		if (!transport_ipv6(p, at, &t))
-			return false;
-	} else {
+	} else if (type != htons(0x86dd) || !transport_ipv6(p, at, t)) {
 		return false;
 	}
-	if (t.protocol == PROTOCOL_TCP)
-		offset = CHECKSUM_IN_TCP;
-	else if (t.protocol == PROTOCOL_UDP)
-		offset = CHECKSUM_IN_UDP;
+	if (t->protocol == PROTOCOL_TCP)
+		t->offset = CHECKSUM_IN_TCP;
+	else if (t->protocol == PROTOCOL_UDP)
+		t->offset = CHECKSUM_IN_UDP;
 	else
 		return false;
-	if (t.len < offset + 2 || t.at + offset + 2 > p->len)
+	if (t->len < t->offset + 2 || t->at + t->offset + 2 > p->len)
 		return false;
 	/* Completing adds up everything to the end: bytes behind the datagram would be wrong there.
 	 */
-	if (t.at + t.len != p->total)
-		return false;
+	return t->at + t->len == p->total;
+}
 
-	sum = t.sum + htons(t.protocol) + htons((uint16_t)t.len);
+static bool transport_partial(const struct packet *p, const struct transport *t)
+{
+	uint64_t sum = t->sum + htons(t->protocol) + htons((uint16_t)t->len);
+
 	sum = (sum & UINT32_MAX) + (sum >> 32);
-	field = load16(p->data + t.at + offset);
-	if (field != checksum_fold(checksum_add(0, &sum, sizeof(sum))))
+	return load16(p->data + t->at + t->offset) ==
+	       checksum_fold(checksum_add(0, &sum, sizeof(sum)));
+}
+
+/* A frame inside of a UDP datagram: the place of its EtherType. */
+static bool tunnel_enter(const struct packet *p, const struct transport *t, uint32_t *at)
+{
+	const uint8_t *udp = p->data + t->at;
+	uint32_t inner = t->at + UDP_HEADER + TUNNEL_HEADER + ETHERTYPE_AT;
+	uint16_t port;
+
+	if (t->protocol != PROTOCOL_UDP || inner > p->len)
+		return false;
+	port = load16(udp + 2);
+	if (port == htons(PORT_GENEVE)) {
+		if (load16(udp + UDP_HEADER + 2) != htons(GENEVE_ETHERNET))
+			return false;
+		inner += (udp[UDP_HEADER] & 0x3fu) * 4; /* its options */
+	} else if (port != htons(PORT_VXLAN) && port != htons(PORT_VXLAN_LINUX)) {
+		return false;
+	}
+	*at = inner;
+	return true;
+}
+
+bool checksum_partial_detect(struct packet *p)
+{
+	uint32_t at = ETHERTYPE_AT;
+	struct transport t;
+
+	if (!transport_find(p, at, &t))
+		return false;
+	/* The outer checksum of a tunnel is complete while the inner one is not. */
+	if (!transport_partial(p, &t) &&
+	    !(tunnel_enter(p, &t, &at) && transport_find(p, at, &t) && transport_partial(p, &t)))
 		return false;
 	p->flags |= PACKET_CSUM_PARTIAL;
 	p->csum_start = (uint16_t)t.at;
-	p->csum_offset = (uint16_t)offset;
+	p->csum_offset = (uint16_t)t.offset;
 	return true;
 }
 

@@ -42,8 +42,8 @@ static inline uint16_t checksum_finish(uint32_t sum)
 
 /*
  * Whether the TCP or UDP checksum of this frame (IPv4 or IPv6, behind up to two VLAN tags, not a
- * fragment, nothing behind it) is the folded sum of its pseudo-header. If so sets
- * PACKET_CSUM_PARTIAL, csum_start and csum_offset.
+ * fragment, nothing behind it, also as the payload of VXLAN or Geneve) is the folded sum of its
+ * pseudo-header. If so sets PACKET_CSUM_PARTIAL, csum_start and csum_offset.
  *
  * One in 65536 packets has that value as its right checksum. It does no harm: completing gives that
  * very value again.

@@ -193,6 +193,24 @@ static void completes_checksums(void **state)
 	assert_false(netns_logged(&e, "\n"));
 }
 
+/* Inside a tunnel, too: the outer checksum is complete, the inner one is not. */
+static void completes_checksums_in_tunnels(void **state)
+{
+	(void)state;
+	netns_links_open(&links, false);
+	netns_engine_open(&e, POLLER_SOFTIRQ);
+	addresses_add(NETNS_OUTER);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(netns_run(&links, links.outer[i],
+					   "ip link add vx type vxlan id 7 remote 10.9.9.%d dev out "
+					   "dstport %d && ip addr add 10.9.8.%d/24 dev vx && "
+					   "ip link set vx up",
+					   2 - i, 4789, i + 1),
+				 0);
+	ports_open("");
+	assert_true(netns_tcp(&links, links.outer[0], links.outer[1], "10.9.8.2", 300000, 30));
+}
+
 #define TAG 0x2007 /* priority 1, VLAN 7 */
 
 /* Makes the stack at this end send with a tag beside the packet, as it does for VLAN interfaces. */
@@ -648,6 +666,7 @@ int main(int argc, char **argv)
 		XDP_TEST(thread_generic),
 		XDP_TEST(flood_is_accounted),
 		XDP_TEST(completes_checksums),
+		XDP_TEST(completes_checksums_in_tunnels),
 		XDP_TEST(keeps_vlan_tags),
 		XDP_TEST(opens_and_closes_fifty_times),
 		XDP_TEST(killed_engine_leaves_the_interface),

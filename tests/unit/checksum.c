@@ -202,6 +202,69 @@ static void leaves_right_checksums(void **state)
 	}
 }
 
+/* Puts b's frame into a UDP datagram of this port, behind 8 bytes and `options`. */
+static void wrap(struct built *b, uint16_t port, uint32_t options)
+{
+	uint32_t front = 14 + 20 + 8 + 8 + options;
+	uint32_t total = b->p.len + front - 14;
+	uint8_t *outer = b->frame;
+
+	memmove(outer + front, outer, b->p.len);
+	memset(outer, 0x11, front);
+	outer[12] = 0x08, outer[13] = 0x00;
+	outer[14] = 0x45;
+	outer[16] = (uint8_t)(total >> 8), outer[17] = (uint8_t)total;
+	outer[20] = outer[21] = 0;
+	outer[23] = 17;
+	outer[36] = (uint8_t)(port >> 8), outer[37] = (uint8_t)port;
+	outer[40] = outer[41] = 0; /* no checksum */
+	outer[42] = (uint8_t)(options / 4);
+	outer[44] = 0x65, outer[45] = 0x58;
+	b->p.len += front;
+	b->p.total = b->p.len;
+	b->transport += front;
+	b->field += front;
+}
+
+static void looks_into_tunnels(void **state)
+{
+	static const struct {
+		uint16_t port;
+		uint32_t options;
+	} tunnels[] = {{4789, 0}, {8472, 0}, {6081, 0}, {6081, 12}, {6081, 252}};
+	uint64_t seed = 6;
+	struct built b;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
+		for (size_t k = 0; k < sizeof(tunnels) / sizeof(*tunnels); k++) {
+			build(&b, &shapes[i], &seed);
+			wrap(&b, tunnels[k].port, tunnels[k].options);
+			assert_true(checksum_partial_detect(&b.p));
+			assert_int_equal(b.p.csum_start, b.transport);
+			assert_true(checksum_complete(&b.p));
+			assert_int_equal(total_sum(&b), 0xffff);
+			b.p.flags = 0;
+			assert_false(checksum_partial_detect(&b.p));
+			for (uint32_t len = 0; len < b.p.len; len++) {
+				uint8_t *cut = malloc(len ? len : 1);
+				struct packet p = {.data = cut, .len = len, .total = len};
+
+				memcpy(cut, b.frame, len);
+				assert_false(checksum_partial_detect(&p));
+				free(cut);
+			}
+		}
+		build(&b, &shapes[i], &seed);
+		wrap(&b, 5000, 0);
+		assert_false(checksum_partial_detect(&b.p));
+	}
+	build(&b, &shapes[0], &seed);
+	wrap(&b, 6081, 0);
+	b.frame[45] = 0x59; /* not Ethernet inside */
+	assert_false(checksum_partial_detect(&b.p));
+}
+
 static void ignores_the_rest(void **state)
 {
 	const struct shape udp = {"", 4, 0, 17, 0, 0, 32}, six = {"", 6, 0, 6, 0, 0, 32};
@@ -298,10 +361,11 @@ static void zero_becomes_ones(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(published_vectors),	  cmocka_unit_test(equals_the_naive_sum),
-		cmocka_unit_test(detects_and_completes),  cmocka_unit_test(leaves_right_checksums),
-		cmocka_unit_test(ignores_the_rest),	  cmocka_unit_test(completes_chains),
-		cmocka_unit_test(refuses_places_outside), cmocka_unit_test(zero_becomes_ones),
+		cmocka_unit_test(published_vectors),	 cmocka_unit_test(equals_the_naive_sum),
+		cmocka_unit_test(detects_and_completes), cmocka_unit_test(leaves_right_checksums),
+		cmocka_unit_test(looks_into_tunnels),	 cmocka_unit_test(ignores_the_rest),
+		cmocka_unit_test(completes_chains),	 cmocka_unit_test(refuses_places_outside),
+		cmocka_unit_test(zero_becomes_ones),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
