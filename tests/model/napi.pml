@@ -2,9 +2,9 @@
 /*
  * The state word of a NAPI: the table in include/napier/napi.h as a model.
  *
- * Packets arrive and raise interrupts; a softirq runner (poller 0) and threads (the others) poll;
- * control switches, disables and enables in every order, and may give up. The names are those of
- * src/core/napi.c and napi_control.c. A compare and exchange of the word is one step, whatever is
+ * Packets arrive and raise interrupts; a softirq runner (poller 0), a thread (1) and with POLLERS=3
+ * one that busy-polls (2) poll; control switches, disables and enables in every order, and may give
+ * up. The names are those of src/core/napi.c and napi_control.c. A compare and exchange of the word is one step, whatever is
  * between two steps of a process can be interleaved with all others.
  *
  * Held at every step: one poller at a time (I1); SCHED and DISABLED never together; MISSED, SWITCH,
@@ -12,7 +12,7 @@
  * that is not there. Held when nothing moves any more: no packet waits on a NAPI that is enabled
  * (I2), the token is back, and no call hangs.
  *
- * -DENDLESS=1: packets never end, control does not give up, and each of its calls has to return.
+ * -DENDLESS=1: packets and control's calls never end, none of them fails, and each has to return.
  * -DBUG_…: one mistake each, gathered below; spin must find it.
  */
 
@@ -29,6 +29,7 @@
 #define ENDLESS 0
 #endif
 #define SOFTIRQ 0
+#define BUSY 2 /* keeps the token without packets, interrupts masked, and may rest */
 
 #define SCHED 1
 #define MISSED 2
@@ -101,6 +102,10 @@ inline check()
 /* The token is there before the wake-up, so whoever gets it may be done before the wake-up. */
 inline dispatch(p)
 {
+	if
+	:: p == BUSY -> masked = true
+	:: p != BUSY
+	fi;
 	atomic { assert(there(p) && !given[p]); given[p] = true; dispatching++ }
 	atomic { assert(there(p)); dispatching-- }
 }
@@ -179,7 +184,7 @@ inline release_switched()
 			fi;
 			check()
 		   }
-		:: atomic { word = without(word, CLAIMED); check() } /* they cannot be moved */
+		:: atomic { !ENDLESS -> word = without(word, CLAIMED); check() } /* not possible */
 		fi;
 		if
 		:: !holding -> dispatch(to)
@@ -201,7 +206,7 @@ inline napi_release()
 }
 
 /* The weight is one packet. */
-inline napi_poll()
+inline napi_poll(keeps)
 {
 	atomic {
 		assert(polling == 0);
@@ -211,8 +216,8 @@ inline napi_poll()
 	}
 	polling--;
 	if
-	:: !full_poll -> napi_complete()
-	:: full_poll
+	:: !full_poll && !(keeps) -> napi_complete()
+	:: full_poll || (keeps)
 	fi;
 	if
 	:: holding && LOOKS -> napi_release()
@@ -245,16 +250,27 @@ proctype poller(byte me)
 {
 	byte to = 0;
 	bool full_poll = false, holding = false, claimed = false;
+	bool idle = false; /* the last poll of one that busy-polls was empty */
 
 end:
 	do
 	:: atomic { given[me] -> given[me] = false; holding = true; stepping[me] = true }
 	   do
-	   :: holding -> assert(there(me)); napi_poll()
+	   :: holding && (me != BUSY || !idle || queued > 0 || (word & (SWITCH | DISABLING))) ->
+		assert(there(me));
+		napi_poll(me == BUSY);
+		idle = (me == BUSY && !full_poll)
 	   :: holding && me == SOFTIRQ && full_poll -> /* ksoftirqd goes on */
 		masked = true;
 		full_poll = false
-	   :: !holding -> full_poll = false; break
+	   :: holding && idle -> /* busy_rest() */
+		idle = false;
+		napi_complete();
+		if
+		:: holding -> masked = true
+		:: !holding
+		fi
+	   :: !holding -> full_poll = false; idle = false; break
 	   od;
 	   stepping[me] = false
 	od
@@ -378,7 +394,8 @@ init
 	timeout;
 	assert(calls == 0 && !waiting);
 	assert(queued == 0 || !wanted);
-	assert(without(word, 3 * POLLER) == (wanted -> 0 : OFF))
+	assert(without(word, 3 * POLLER) == (wanted -> 0 : OFF) ||
+	       (wanted && (word & SCHED) && poller_of(word) == BUSY))
 }
 
 #if ENDLESS
