@@ -33,7 +33,9 @@ static void through(bool virtual, enum poller poller)
 	assert_int_equal(sink_back.received, PORT_SUM(s.b, transmitted));
 	assert_int_equal(sink.disorder, 0);
 	assert_int_equal(sink_back.disorder, 0);
-	assert_int_equal(sink.missing, PORT_SUM(s.a, dropped[DROP_TX_FULL]));
+	/* After the last that came through there may be more that did not. */
+	assert_int_equal(sink.missing + 5000 - sink.next[source.flow],
+			 PORT_SUM(s.a, dropped[DROP_TX_FULL]));
 	assert_int_equal(napi_poller(s.a->queue[0].napi), poller);
 	scene_end(&s);
 }
