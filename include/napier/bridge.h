@@ -5,7 +5,10 @@
  * Learns source addresses per VLAN, forwards to the port an address was learnt on, floods what it
  * does not know and group addresses, ages entries, never forwards 01:80:c2:00:00:0x. With
  * vlan_filtering it follows the rules of the kernel's bridge: untagged frames get the port's pvid,
- * tagged ones need membership, and leave tagged or untagged as the port says.
+ * tagged ones need membership, and leave tagged or untagged as the port says. A port that is added
+ * is in VLAN 1: its pvid, untagged.
+ *
+ * Ports that are down are not flooded to, and what was learnt on one is forgotten within a second.
  */
 #ifndef NAPIER_BRIDGE_H
 #define NAPIER_BRIDGE_H
@@ -18,7 +21,7 @@
 
 struct bridge_config {
 	uint32_t entries;	 /* limit of the table, a power of two; 0: 8192 */
-	uint32_t ageing_seconds; /* 0: 300 */
+	uint32_t ageing_seconds; /* an address not seen for longer is forgotten; 0: 300 */
 	bool vlan_filtering;
 };
 
@@ -37,14 +40,18 @@ struct bridge_entry {
 
 struct bridge_stats {
 	uint64_t learned, moved, aged;
-	uint64_t table_full; /* addresses that found no place; their frames are flooded */
+	uint64_t table_full; /* times an address found no place; frames to it are flooded */
 	uint64_t flooded;    /* frames sent to more than one port or to all */
 	uint32_t entries;
 };
 
 int bridge_create(struct engine *engine, const struct bridge_config *config, struct handler **out,
 		  struct error *err);
-/* Control context; ports are added and removed by engine_handler_set. -EINVAL, -ENOENT, -ENOSPC. */
+/*
+ * Control context; ports are added and removed by engine_handler_set. Adding a VLAN again changes
+ * what it says; a port has one pvid, the last one. -EINVAL, -ENOENT: not a port of this bridge.
+ * Removing one forgets what was learnt there. -ENOENT: the port is no member.
+ */
 int bridge_vlan_add(struct handler *bridge, struct port *port, const struct bridge_vlan *vlan,
 		    struct error *err);
 int bridge_vlan_remove(struct handler *bridge, struct port *port, uint16_t vid);

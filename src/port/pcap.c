@@ -141,6 +141,8 @@ static int files_open(struct port *port, struct pcap_port *pp, struct port_confi
 	if (!rc && o.output[0])
 		rc = recording_open(o.output, pp->replay ? replay_fd(pp->replay) : -1, vector,
 				    &pp->recording, err);
+	snprintf(port->spec, sizeof(port->spec), "pcap:%.40s%s%.40s", config->target,
+		 o.output[0] ? "," : "", o.output);
 	pp->input = config->target[0];
 	if (!pp->input)
 		port->features |= PORT_SINK;

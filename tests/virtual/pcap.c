@@ -54,6 +54,7 @@ static void same_out(enum poller poller)
 	assert_string_equal(to->name, "pcap");
 	assert_string_equal(from->name, "in.pcap");
 	assert_string_equal(to->mode, "record");
+	assert_non_null(strstr(to->spec, "pcap:,/tmp/"));
 	assert_string_equal(from->mode, "replay max");
 	assert_true(from->features & PORT_FINITE);
 	assert_false(to->features & PORT_FINITE);
