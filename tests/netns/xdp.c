@@ -201,12 +201,13 @@ static void completes_checksums_in_tunnels(void **state)
 	netns_engine_open(&e, POLLER_SOFTIRQ);
 	addresses_add(NETNS_OUTER);
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(netns_run(&links, links.outer[i],
-					   "ip link add vx type vxlan id 7 remote 10.9.9.%d dev out "
-					   "dstport %d && ip addr add 10.9.8.%d/24 dev vx && "
-					   "ip link set vx up",
-					   2 - i, 4789, i + 1),
-				 0);
+		assert_int_equal(
+			netns_run(&links, links.outer[i],
+				  "ip link add vx type vxlan id 7 remote 10.9.9.%d dev out "
+				  "dstport %d && ip addr add 10.9.8.%d/24 dev vx && "
+				  "ip link set vx up",
+				  2 - i, 4789, i + 1),
+			0);
 	ports_open("");
 	assert_true(netns_tcp(&links, links.outer[0], links.outer[1], "10.9.8.2", 300000, 30));
 }
@@ -537,6 +538,62 @@ static void shares_a_small_pool(void **state)
 	netns_assert_conserved(e.port[1]);
 }
 
+/* Keeps all that comes in. */
+static struct {
+	struct handler base;
+	_Atomic uint32_t n;
+	struct packet *v[4096];
+} hoard;
+
+static void hoard_input(struct handler *handler, struct context *context, struct port *in,
+			struct packet **v, uint32_t n)
+{
+	(void)handler;
+	(void)context;
+	(void)in;
+	assert_true(hoard.n + n <= sizeof(hoard.v) / sizeof(*hoard.v));
+	memcpy(hoard.v + hoard.n, v, n * sizeof(*v));
+	hoard.n += n;
+}
+
+static const struct handler_ops hoard_ops = {.name = "hoard", .input = hoard_input};
+
+/*
+ * Others have all frames, so the kernel has none to receive into, and no packet will come to wake
+ * the port: when there are frames again it has to notice by itself.
+ */
+static void recovers_from_an_empty_pool(void **state)
+{
+	struct context *context;
+	struct error err = {0};
+
+	(void)state;
+	netns_links_open(&links, false);
+	netns_engine_open_small(&e, POLLER_THREAD, 512);
+	ports_open("");
+	hoard.base.ops = &hoard_ops;
+	hoard.base.engine = e.engine;
+	assert_int_equal(engine_handler_set(e.engine, e.port[0], &hoard.base, &err), 0);
+	netns_flood(&links, 0, 2000, 60);
+	/* All but those that wait at the other port. */
+	assert_true(netns_wait_received(e.port[0], 512 - 128));
+	/* The watch wakes the port to have the lost ones counted: after that nothing does. */
+	sleep_ms(2500);
+	assert_int_equal(engine_handler_set(e.engine, e.port[0], e.cross, &err), 0);
+
+	assert_int_equal(engine_context_open(e.engine, &context), 0);
+	for (uint32_t i = 0; i < hoard.n; i += PACKET_VECTOR_MAX) {
+		uint32_t n = hoard.n - i;
+
+		packet_free(&context->cache, hoard.v + i,
+			    n < PACKET_VECTOR_MAX ? n : PACKET_VECTOR_MAX);
+	}
+	hoard.n = 0;
+	engine_context_close(context);
+	sleep_ms(500);
+	assert_int_equal(netns_cross(&links, 0, 100, 60), 100);
+}
+
 static void sees_the_mtu_change(void **state)
 {
 	(void)state;
@@ -674,6 +731,7 @@ int main(int argc, char **argv)
 		XDP_TEST(follows_its_interface),
 		XDP_TEST(takes_all_queues),
 		XDP_TEST(shares_a_small_pool),
+		XDP_TEST(recovers_from_an_empty_pool),
 		XDP_TEST(sees_the_mtu_change),
 		XDP_TEST(says_that_its_program_is_gone),
 		XDP_TEST(sees_queues_change),

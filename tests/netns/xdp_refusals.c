@@ -190,6 +190,11 @@ struct other_socket {
 	struct xsk_socket *socket;
 };
 
+struct holding {
+	int ready;	  /* written to when it holds the queue */
+	int milliseconds; /* how long */
+};
+
 /* An AF_XDP socket of another program on the queue, which has no XDP program (yet). */
 static int hold_queue(void *arg)
 {
@@ -199,35 +204,51 @@ static int hold_queue(void *arg)
 		.libxdp_flags = XSK_LIBXDP_FLAGS__INHIBIT_PROG_LOAD,
 		.bind_flags = XDP_COPY,
 	};
+	const struct holding *holding = arg;
 	struct other_socket s;
 	void *area =
 		mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (xsk_umem__create(&s.umem, area, 1 << 20, &s.fill, &s.completion, NULL) ||
 	    xsk_socket__create(&s.socket, "in0", 0, s.umem, &s.rx, &s.tx, &config) ||
-	    write(*(int *)arg, "x", 1) != 1)
+	    write(holding->ready, "x", 1) != 1)
 		return 1;
-	pause();
+	usleep((useconds_t)holding->milliseconds * 1000);
 	return 0;
 }
 
-static void another_socket(void **state)
+static pid_t holding_start(int milliseconds)
 {
+	struct holding holding = {.milliseconds = milliseconds};
 	int ends[2];
 	char byte;
 	pid_t pid;
 
-	(void)state;
 	assert_int_equal(pipe(ends), 0);
-	pid = netns_fork(&links, links.inner[0], hold_queue, &ends[1]);
+	holding.ready = ends[1];
+	pid = netns_fork(&links, links.inner[0], hold_queue, &holding);
 	close(ends[1]);
 	assert_int_equal(read(ends[0], &byte, 1), 1);
 	close(ends[0]);
+	return pid;
+}
+
+static void another_socket(void **state)
+{
+	pid_t pid = holding_start(60000);
+
+	(void)state;
 	refused("", -EBUSY, "xdp:in0: queue 0 has an AF_XDP socket of another program",
 		"end that program (see: ss --xdp -p)");
 	kill(pid, SIGKILL);
 	netns_wait(pid, 10);
 	opens_now();
+
+	/* The kernel gives a queue back some time after its socket is closed: that is waited for.
+	 */
+	pid = holding_start(200);
+	opens_now();
+	assert_int_equal(netns_wait(pid, 10), 0);
 }
 
 static void small_pool(void **state)
