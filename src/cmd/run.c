@@ -24,14 +24,17 @@ struct run {
 
 /*
  * First of all, so that one that comes during the start ends it in order too. All threads inherit
- * it: signals come to the main thread's descriptor only.
+ * it: signals come to the main thread's descriptor only. Under nohup SIGHUP stays ignored.
  */
 static void signals_block(sigset_t *set)
 {
+	struct sigaction hangup;
+
 	sigemptyset(set);
 	sigaddset(set, SIGINT);
 	sigaddset(set, SIGTERM);
-	sigaddset(set, SIGHUP);
+	if (sigaction(SIGHUP, NULL, &hangup) || hangup.sa_handler != SIG_IGN)
+		sigaddset(set, SIGHUP);
 	sigprocmask(SIG_BLOCK, set, NULL);
 }
 
@@ -289,7 +292,7 @@ const struct command command_run = {
 		 "man napier has the kinds.\n\n"
 		 "  -c, --config FILE    read ports and settings from FILE\n"
 		 "      --handler H      bridge (default) or drop\n"
-		 "      --poller P       softirq (default) or thread, until napier set says else\n"
+		 "      --poller P       softirq (default), thread, workqueue or busy-poll\n"
 		 "      --cpus LIST      engine CPUs, such as 0-3,8 (all)\n"
 		 "      --frames N       packets in the pool (16384)\n"
 		 "      --no-realtime    take interrupts at ordinary priority\n"

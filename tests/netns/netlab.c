@@ -156,6 +156,7 @@ static int child_start(bool exits, int *ready)
 		struct error err;
 		struct netlab *lab;
 
+		signal(SIGHUP, SIG_DFL); /* under nohup it is ignored */
 		if (netlab_open(rundir, &lab, &err) || netlab_namespace_add(lab, "a", &err) < 0 ||
 		    netlab_namespace_add(lab, "b", &err) < 0)
 			_exit(1);
