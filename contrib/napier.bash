@@ -36,7 +36,14 @@ _napier_words() {
 		*:poller=*) printf 'poller=%s\n' $(_napier_pollers) ;;
 		*:class=*) printf '%s\n' class=fair class=fifo ;;
 		*:cpus=*) echo cpus=any ;;
-		*) printf '%s\n' poller= weight= idle_suspend= cpu= cpus= class= nice= priority= ;;
+		[1-9]*:*)
+			if [ "$first" = default ]; then
+				echo poller=
+			else
+				printf '%s\n' poller= weight= idle_suspend= cpu= cpus= class= nice= \
+					priority=
+			fi
+			;;
 		esac
 		;;
 	port)

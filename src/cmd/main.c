@@ -95,11 +95,22 @@ static void usage(FILE *out)
 	      out);
 }
 
+static const char *names_list(char *text, size_t size)
+{
+	size_t length = 0;
+
+	for (size_t i = 0; i < COMMANDS && length < size; i++)
+		length += (size_t)snprintf(text + length, size - length, "%s %s", i ? "," : "",
+					   commands[i]->name);
+	return text;
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
+	char names[128];
 
-	if (!strcmp(name, "--help") || !strcmp(name, "-h")) {
+	if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
 		usage(stdout);
 		return DONE;
 	}
@@ -112,7 +123,8 @@ int main(int argc, char **argv)
 			return commands[i]->run(argc - 1, argv + 1);
 	}
 	if (*name)
-		return misused("unknown command \"%s\": see napier --help", name);
+		return misused("unknown command \"%s\": the commands are%s", name,
+			       names_list(names, sizeof(names)));
 	usage(stderr);
 	return MISUSED;
 }

@@ -57,7 +57,7 @@ static void thread_print(const struct wish *wish, const json_t *queue, int pid)
 			printf("cpus %s, ", view_text(thread, "cpus"));
 		printf("thread %lld", view_number(thread, "tid"));
 	} else {
-		printf("%s%s%s kept for its thread (poller %s has none)",
+		printf("%s%s%s kept for its thread (poller %s has none of its own)",
 		       wish->class_set ? "class" : "",
 		       wish->class_set && wish->cpus_set ? " and " : "",
 		       wish->cpus_set ? "cpus" : "", view_text(queue, "poller"));
@@ -115,7 +115,8 @@ static int set_ask(const struct rundir *dir, json_t *request, const struct targe
 	if (!target)
 		printf("default poller %s\n", view_text(answer, "poller"));
 	else if (!json_array_size(queues) && target->queue < 0)
-		printf("%s: kept, as there is no such port now\n", target->port);
+		printf("%s: kept, as there is no such port now: napier show lists them\n",
+		       target->port);
 	else if (!json_array_size(queues))
 		printf("%s/%d: kept, as there is no such queue now\n", target->port, target->queue);
 	json_decref(answer);
@@ -179,10 +180,14 @@ const struct command command_set = {
 		 "  poller=softirq|thread|workqueue|busy-poll\n"
 		 "                           who polls\n"
 		 "  weight=1..64             packets a poll\n"
-		 "  idle_suspend=USEC        busy-poll goes back to interrupts; 0: never\n"
+		 "  idle_suspend=USEC        without a packet for so long, busy-poll goes back to\n"
+		 "                           interrupts; 0, the default: never, it keeps its CPU\n"
 		 "  cpu=N                    engine CPU that polls, with softirq and busy-poll\n"
-		 "  cpus=LIST|any            CPUs that the thread may run on, such as 0-3,8\n"
-		 "  class=fair nice=-20..19  scheduling of the thread\n"
-		 "  class=fifo priority=1..99\n\n" WHICH_USAGE,
+		 "  cpus=LIST|any            CPUs that its thread may run on, such as 0-3,8\n"
+		 "  class=fair nice=-20..19  scheduling of its thread\n"
+		 "  class=fifo priority=1..99\n\n"
+		 "A thread of its own is what poller thread gives to each queue; cpus and class "
+		 "are\n"
+		 "kept for it while another polls.\n\n" WHICH_USAGE,
 	.run = set_run,
 };

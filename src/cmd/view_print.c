@@ -98,6 +98,22 @@ static void differing_cell(struct table *table, const char *there, const char *a
 		table_cell(table, COLOUR_NONE, "%s", there);
 }
 
+/* Which threads poll it along with others; they are not its own to place. */
+static void shared_cell(struct table *table, const json_t *napi)
+{
+	const char *poller = view_text(napi, "poller");
+	long long cpu = view_number(napi, "cpu");
+
+	if (!strcmp(poller, "softirq"))
+		table_cell(table, COLOUR_NONE, "irq/%lld", cpu);
+	else if (!strcmp(poller, "busy-poll"))
+		table_cell(table, COLOUR_NONE, "busy/%lld", cpu);
+	else if (!strcmp(poller, "workqueue"))
+		table_cell(table, COLOUR_NONE, "kworker/*");
+	else
+		table_cell(table, COLOUR_NONE, "-");
+}
+
 static void thread_cells(struct table *table, const json_t *napi)
 {
 	const json_t *thread = json_object_get(napi, "thread");
@@ -105,7 +121,8 @@ static void thread_cells(struct table *table, const json_t *napi)
 	char there[32], wanted[32];
 
 	if (!json_is_object(thread)) {
-		for (int i = 0; i < 5; i++)
+		shared_cell(table, napi);
+		for (int i = 0; i < 4; i++)
 			table_cell(table, COLOUR_NONE, "-");
 		return;
 	}

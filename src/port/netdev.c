@@ -233,8 +233,8 @@ int netdev_open(struct netdev *dev, const char *name, struct error *err)
 		netdev_close(dev);
 		if (code == -ENODEV)
 			return error_set(err, code,
-					 "interface '%s' is not there (see: ip link; another "
-					 "namespace: add netns=NAME)",
+					 "interface '%s' is not there (see: ip link; in another "
+					 "namespace: add netns=NAME; to wait for it: wait=yes)",
 					 name);
 		return error_set(err, code, "interface '%s': netlink: %s", name, strerror(-code));
 	}

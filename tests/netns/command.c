@@ -305,6 +305,24 @@ static void bridge_moves(struct rig *rig, const char *kind)
 	assert_null(strstr(engine.err, "error"));
 }
 
+static void ignores_hangup_under_nohup(void **state)
+{
+	struct rig *rig = *state;
+	struct process engine;
+
+	signal(SIGHUP, SIG_IGN);
+	engine_start(rig, &engine, "run --run-dir %s %s", rig->base, rig->spec[0]);
+	signal(SIGHUP, SIG_DFL);
+	kill(engine.pid, SIGHUP);
+	assert_false(notified(rig, "STOPPING=1", 500));
+	engine_signal(rig, &engine, SIGTERM);
+	assert_int_equal(engine.status, 0);
+
+	engine_start(rig, &engine, "run --run-dir %s %s", rig->base, rig->spec[0]);
+	engine_signal(rig, &engine, SIGHUP);
+	assert_int_equal(engine.status, 0);
+}
+
 static void bridge_moves_packet(void **state)
 {
 	bridge_moves(*state, "packet");
@@ -364,7 +382,8 @@ static void sets_keep(void **state)
 	engine_start(rig, &engine, "run --run-dir %s %s", rig->base, rig->spec[0]);
 	assert_int_equal(napier(rig, &p, "set --run-dir %s p1 poller=thread weight=16", rig->base),
 			 0);
-	assert_string_equal(p.out, "p1: kept, as there is no such port now\n");
+	assert_string_equal(p.out,
+			    "p1: kept, as there is no such port now: napier show lists them\n");
 	assert_int_equal(napier(rig, &p, "set --run-dir %s p0/9 weight=16", rig->base), 0);
 	assert_string_equal(p.out, "p0/9: kept, as there is no such queue now\n");
 	assert_int_equal(napier(rig, &p, "set --run-dir %s default poller=thread", rig->base), 0);
@@ -373,7 +392,8 @@ static void sets_keep(void **state)
 	assert_string_equal(p.out, "p0/0 weight 16, cpu 0\n");
 	assert_int_equal(napier(rig, &p, "set --run-dir %s p0 class=fifo priority=4", rig->base),
 			 0);
-	assert_string_equal(p.out, "p0/0 class kept for its thread (poller softirq has none)\n");
+	assert_string_equal(
+		p.out, "p0/0 class kept for its thread (poller softirq has none of its own)\n");
 
 	assert_int_equal(napier(rig, &p, "port add --run-dir %s %s", rig->base, rig->spec[1]), 0);
 	assert_memory_equal(p.out, "p1: packet:in1, ", 16);
@@ -436,7 +456,8 @@ static void refuses_sets(void **state)
 		{"port add packet:in0,name=p0", 1,
 		 "port p0 is there already: give this one name=… after a comma"},
 		{"port add mem:x pvid=1", 1, "port x: VLANs need vlan_filtering = true in handler"},
-		{"start", 2, "unknown command \"start\": see napier --help"},
+		{"start", 2,
+		 "unknown command \"start\": the commands are run, show, set, port, stop, demo"},
 	};
 	struct rig *rig = *state;
 	struct process engine, p;
@@ -842,6 +863,7 @@ int main(void)
 		in_rig(tells_about_itself),
 		in_rig(bridge_moves_packet),
 		in_rig(bridge_moves_xdp),
+		in_rig(ignores_hangup_under_nohup),
 		in_rig(shows_outside_changes),
 		in_rig(sets_keep),
 		in_rig(refuses_sets),

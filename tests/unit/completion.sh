@@ -35,7 +35,8 @@ expect 'napier run xdp:l' lo
 expect "napier run pcap:$directory/s" "$directory/some.conf"
 expect 'napier show -' --name --run-dir --help --json --fdb --names
 expect "napier set --run-dir $directory " default
-expect 'napier set default p' poller= priority=
+expect 'napier set default ' poller=
+expect 'napier set a p' poller= priority=
 expect 'napier set default poller=' softirq thread workqueue busy-poll
 expect 'napier set default poller=t' thread
 expect 'napier set a/0 weight=3 class=' fair fifo
