@@ -19,7 +19,9 @@
  *
  * A place is reused in this order: key = 0, port, key = the new one; port and key are release
  * stores. A reader looks at key, port and key again, with acquire: seeing the port of the new
- * owner it cannot see the key of the old one any more.
+ * owner it cannot see the key of the old one any more. Only if the place goes to another address
+ * and back within those three loads may one frame take the other's way, as after a move; what VLAN
+ * it may leave by is looked at after that.
  */
 #ifndef HANDLER_FDB_H
 #define HANDLER_FDB_H

@@ -44,6 +44,13 @@ static void come_and_go(bool virtual, enum poller poller)
 		if (i % 2)
 			assert_int_equal(engine_handler_set(s.engine, guest, NULL, NULL), 0);
 		assert_int_equal(engine_port_remove(s.engine, guest, NULL), 0);
+		/* The same to one that is being polled all the time. */
+		if (i % 5 == 4) {
+			assert_int_equal(engine_handler_set(s.engine, s.a, NULL, NULL), 0);
+			scene_run(&s, 100 * NSEC_PER_USEC);
+			assert_int_equal(engine_handler_set(s.engine, s.a, bridge, NULL), 0);
+			scene_run(&s, NSEC_PER_MSEC);
+		}
 	}
 	source_stop(&source);
 	source_stop(&back);
@@ -57,9 +64,9 @@ static void come_and_go(bool virtual, enum poller poller)
 	assert_int_equal(sink.disorder, 0);
 	assert_int_equal(sink_back.disorder, 0);
 	bridge_stats_read(bridge, &stats);
-	assert_int_equal(stats.learned, 1);
+	assert_true(stats.learned <= 1 + ROUNDS / 5);
 	assert_true(stats.moved > 0);
-	assert_int_equal(stats.entries, 1);
+	assert_true(stats.entries <= 1);
 	scene_end(&s);
 }
 
