@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <napier/napier.h>
 
@@ -105,7 +108,34 @@ static const char *names_list(char *text, size_t size)
 	return text;
 }
 
-int main(int argc, char **argv)
+/* Whatever else is opened must not become a stream that somebody closed: text would go there. */
+static bool streams_open(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+/* A reader that has seen enough is no failure; a full disk is. */
+static int output_end(int status)
+{
+	bool failed = ferror(stdout);
+
+	errno = 0;
+	if (fflush(stdout))
+		failed = true;
+	if (!failed || errno == EPIPE || status != DONE)
+		return status;
+	return complain("the output cannot be written%s%s", errno ? ": " : "",
+			errno ? strerror(errno) : "");
+}
+
+static int command_main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
 	char names[128];
@@ -127,4 +157,11 @@ int main(int argc, char **argv)
 			       names_list(names, sizeof(names)));
 	usage(stderr);
 	return MISUSED;
+}
+
+int main(int argc, char **argv)
+{
+	if (!streams_open())
+		return FAILED;
+	return output_end(command_main(argc, argv));
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -36,6 +37,17 @@ static void signals_block(sigset_t *set)
 	if (sigaction(SIGHUP, NULL, &hangup) || hangup.sa_handler != SIG_IGN)
 		sigaddset(set, SIGHUP);
 	sigprocmask(SIG_BLOCK, set, NULL);
+}
+
+/* Every queue and thread takes a few, and nothing here depends on their numbers being small. */
+static void files_allow(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 /* Until a signal, a request to stop, or the end of all input. */
@@ -267,6 +279,7 @@ static int run_run(int argc, char **argv)
 	int rc;
 
 	signals_block(&set);
+	files_allow();
 	/* Nobody may be there any more to read the summary; the rest of the end is still to come.
 	 */
 	signal(SIGPIPE, SIG_IGN);

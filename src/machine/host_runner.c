@@ -325,9 +325,8 @@ int host_runner_start(struct machine *m, const struct runner_config *config, str
 
 	if (rc) {
 		runner_park(h, NULL);
-		return error_set(
-			err, rc, "%.15s: cannot make a runner: %s%s", config->name, strerror(-rc),
-			rc == -EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
+		return error_set(err, rc, "%.15s: cannot make a runner: %s", config->name,
+				 strerror(-rc));
 	}
 	sem_init(&start.done, 0, 0);
 	runner_prepare(r, config, &start);

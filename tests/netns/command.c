@@ -856,27 +856,84 @@ static void tells_about_itself(void **state)
 	}
 }
 
+/* Runs it by a shell, for what a shell does to its files; returns its status. */
+static int shell(const char *format, ...)
+{
+	char line[2048];
+	va_list list;
+	int status;
+
+	va_start(list, format);
+	vsnprintf(line, sizeof(line), format, list);
+	va_end(list);
+	status = system(line);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* With the standard streams closed, what is opened next would get their numbers, and their text. */
+static void bears_closed_streams(void **state)
+{
+	struct rig *rig = *state;
+	struct process p;
+
+	assert_int_equal(shell("exec " NAPIER " run -d --run-dir %s %s %s <&- >&- 2>&-", rig->base,
+			       rig->spec[0], rig->spec[1]),
+			 0);
+	assert_int_equal(netns_cross(&rig->links, 0, 100, 60), 100);
+	assert_int_equal(shell("exec " NAPIER " stop --run-dir %s >&-", rig->base), 0);
+	assert_int_equal(napier(rig, &p, "stop --run-dir %s", rig->base), 1);
+	while (notified(rig, "", 0))
+		;
+}
+
+static void tells_of_lost_output(void **state)
+{
+	struct rig *rig = *state;
+	struct process engine;
+
+	engine_start(rig, &engine, "run --run-dir %s %s %s", rig->base, rig->spec[0], rig->spec[1]);
+	assert_int_equal(shell(NAPIER " show -j --run-dir %s 2>/dev/null >/dev/full", rig->base),
+			 1);
+	assert_int_equal(shell(NAPIER
+			       " show --run-dir %s 2>&1 >/dev/full | grep -q 'No space left'",
+			       rig->base),
+			 0);
+	engine_signal(rig, &engine, SIGTERM);
+	assert_int_equal(engine.status, 0);
+}
+
+/* A limit for ordinary programs is raised; where it cannot be, the error has the cure. */
+static void raises_the_limit_of_files(void **state)
+{
+	struct rig *rig = *state;
+
+	assert_int_equal(shell("ulimit -Sn 20; exec " NAPIER " run -d --run-dir %s %s", rig->base,
+			       rig->spec[0]),
+			 0);
+	assert_int_equal(shell("exec " NAPIER " stop --run-dir %s", rig->base), 0);
+	for (int limit = 12; limit <= 20; limit += 2)
+		assert_int_equal(shell("ulimit -n %d; " NAPIER " run -d --run-dir %s %s %s 2>&1 | "
+				       "grep -q 'files: raise the limit of open files'",
+				       limit, rig->base, rig->spec[0], rig->spec[1]),
+				 0);
+	while (notified(rig, "", 0))
+		;
+}
+
 int main(void)
 {
 #define in_rig(test) cmocka_unit_test_setup_teardown(test, rig_open, rig_close)
 	const struct CMUnitTest tests[] = {
-		in_rig(tells_about_itself),
-		in_rig(bridge_moves_packet),
-		in_rig(bridge_moves_xdp),
-		in_rig(ignores_hangup_under_nohup),
-		in_rig(shows_outside_changes),
-		in_rig(sets_keep),
-		in_rig(refuses_sets),
-		in_rig(refuses_to_run),
-		in_rig(refuses_second),
-		in_rig(survives_kill),
-		in_rig(shows_while_stuck),
-		in_rig(follows_links),
-		in_rig(waits_for_links),
-		in_rig(obeys_the_file),
-		in_rig(colours_terminals_only),
-		in_rig(goes_into_the_background),
-		in_rig(ends_with_its_input),
+		in_rig(tells_about_itself),	in_rig(bridge_moves_packet),
+		in_rig(bridge_moves_xdp),	in_rig(ignores_hangup_under_nohup),
+		in_rig(shows_outside_changes),	in_rig(sets_keep),
+		in_rig(refuses_sets),		in_rig(refuses_to_run),
+		in_rig(refuses_second),		in_rig(survives_kill),
+		in_rig(shows_while_stuck),	in_rig(follows_links),
+		in_rig(waits_for_links),	in_rig(obeys_the_file),
+		in_rig(colours_terminals_only), in_rig(goes_into_the_background),
+		in_rig(ends_with_its_input),	in_rig(bears_closed_streams),
+		in_rig(tells_of_lost_output),	in_rig(raises_the_limit_of_files),
 	};
 
 	netns_require();
