@@ -11,6 +11,16 @@ _napier_names() {
 	napier show --names "${engine[@]}" 2>/dev/null
 }
 
+# What else lies in a run directory is no engine.
+_napier_engines() {
+	local directory=/run/napier file
+
+	[ "$EUID" -eq 0 ] || directory=$XDG_RUNTIME_DIR/napier
+	for file in "${base:-$directory}"/*/pid; do
+		[ -e "$file" ] && basename "${file%/pid}"
+	done
+}
+
 _napier_interfaces() {
 	ls /sys/class/net 2>/dev/null
 }
@@ -81,7 +91,7 @@ _napier_options() {
 # The value of an option.
 _napier_value() {
 	case $1 in
-	--name) ls "${base:-/run/napier}" 2>/dev/null ;;
+	--name) _napier_engines ;;
 	--run-dir) compgen -d -- "$cur" ;;
 	-c | --config) compgen -f -- "$cur" ;;
 	--handler) printf '%s\n' bridge drop ;;

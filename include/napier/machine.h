@@ -283,11 +283,11 @@ static inline void irq_arm(struct irq *irq, int64_t when)
 }
 
 /*
- * Control context. Returns 0 once done(arg) is true, or -ETIMEDOUT at the deadline. On the host the
- * caller sleeps between looks: it looks at once after a machine_notify(), and unasked after a
- * millisecond and then less and less often, at last four times a second. On the virtual machine
- * this is what runs the runners; there it can also fail with -EDEADLK and -ELOOP
- * (machine_virtual.h).
+ * Control context. Returns 0 once done(arg) is true, or -ETIMEDOUT at the deadline, which is a time
+ * of machine_now() or TIME_NEVER; done is not NULL. On the host the caller sleeps between looks: it
+ * looks at once after a machine_notify(), and unasked after a millisecond and then less and less
+ * often, at last four times a second. On the virtual machine this is what runs the runners; there
+ * it can also fail with -EDEADLK and -ELOOP (machine_virtual.h).
  */
 static inline int machine_wait(struct machine *m, bool (*done)(void *arg), void *arg,
 			       int64_t deadline)

@@ -321,8 +321,11 @@ int setup_text_read(struct setup *setup, const char *path, const char *text, str
 	if (config_read_string(&config, text))
 		rc = root_read(&r, &config);
 	else
-		rc = error_set(r.err, -EINVAL, "%.120s:%d: %s", path, config_error_line(&config),
-			       config_error_text(&config));
+		rc = error_set(r.err, -EINVAL, "%.120s:%d: %s%s", path, config_error_line(&config),
+			       config_error_text(&config),
+			       strcmp(config_error_text(&config), "syntax error")
+				       ? ""
+				       : " (texts are in quotes, and ';' ends a key)");
 	config_destroy(&config);
 	return rc;
 }

@@ -23,7 +23,9 @@ expect() {
 	fi
 }
 
-touch "$directory/some.conf"
+touch "$directory/some.conf" "$directory/lab.7"
+mkdir "$directory/one"
+touch "$directory/one/pid"
 expect 'napier ' run show set port stop demo --help --version
 expect 'napier s' show set stop
 expect 'napier run --h' --help --handler
@@ -42,5 +44,6 @@ expect 'napier set default poller=t' thread
 expect 'napier set a/0 weight=3 class=' fair fifo
 expect 'napier port ' add remove
 expect 'napier port add tap:x p' poller= priority= pvid=
+expect "napier stop --run-dir $directory --name " one
 expect 'napier stop x'
 exit $failed

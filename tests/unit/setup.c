@@ -134,7 +134,8 @@ static void reads_example(void **state)
 static const struct {
 	const char *text, *says;
 } wrong[] = {
-	{"engine = {\n frames = ;\n};", "f.conf:2: syntax error"},
+	{"engine = {\n frames = ;\n};",
+	 "f.conf:2: syntax error (texts are in quotes, and ';' ends a key)"},
 	{"engine = { frames = 1; frames = 2; };", "f.conf:1: duplicate setting name"},
 	{"\n\n  @include \"/etc/passwd\"\n", "f.conf:3: @include is not supported: write it here"},
 	{"engin = { };", "f.conf:1: unknown key \"engin\": the keys are engine, handler, ports"},
