@@ -182,11 +182,13 @@ static void case_3_all_pairs(void **state)
 	pairs(false);
 }
 
-/* Case 4. A sanitizer keeps freed memory for a while. */
+/* Case 4. A sanitizer keeps freed memory for a while, and takes its time. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define MEMORY_IS_OURS 0
+#define SWITCHES 1000
 #else
 #define MEMORY_IS_OURS 1
+#define SWITCHES 10000
 #endif
 
 /* Resident, KiB. */
@@ -227,8 +229,8 @@ static void switches(bool virtual, int count)
 static void case_4_random_switches(void **state)
 {
 	(void)state;
-	switches(true, 10000);
-	switches(false, MEMORY_IS_OURS ? 10000 : 1000);
+	switches(true, SWITCHES);
+	switches(false, SWITCHES);
 }
 
 /* Case 5. */
