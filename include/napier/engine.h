@@ -99,8 +99,13 @@ int engine_queue_set(struct engine *engine, const char *port, int queue,
 /* The default for NAPIs to come. */
 int engine_poller_default_set(struct engine *engine, enum poller poller);
 
-/* A context for a thread of the application's own that allocates, sends or frees packets. */
+/*
+ * A context for a thread of the application's own that allocates, sends or frees packets. It polls
+ * nothing, so what it has sent with port_transmit goes out at its context_kick(), at the latest
+ * when it is closed. Ports that it sends on are not removed meanwhile.
+ */
 int engine_context_open(struct engine *engine, struct context **out);
+void context_kick(struct context *context);
 void engine_context_close(struct context *context);
 
 /* Every packet is free again, or is named in err: for tests and at stop, nothing running. */

@@ -117,6 +117,39 @@ static void drops_without_handler(void **state)
 	over_pollers(without_handler);
 }
 
+/* What a thread of the application's own sends goes out at its kick. */
+static void own_context(enum poller poller)
+{
+	struct context *context;
+	struct packet *p;
+	struct scene s;
+
+	scene_begin(&s, true, 4, poller);
+	assert_int_equal(mem_port_wire(s.a, s.b), 0);
+	assert_int_equal(engine_handler_set(s.engine, s.b, NULL, NULL), 0);
+	assert_int_equal(engine_context_open(s.engine, &context), 0);
+	scene_run(&s, NSEC_PER_MSEC);
+	assert_int_equal(packet_alloc(&context->cache, &p, 1), 1);
+	memset(p->data, 0, SCENE_FRAME);
+	p->len = p->total = SCENE_FRAME;
+	port_transmit(context, s.a, &p, 1);
+	if (poller != POLLER_BUSY_POLL) { /* which looks anyway */
+		scene_run(&s, NSEC_PER_MSEC);
+		assert_int_equal(PORT_SUM(s.b, received), 0);
+	}
+	context_kick(context);
+	scene_drain(&s, s.b, 1);
+	assert_int_equal(PORT_SUM(s.b, dropped[DROP_NO_HANDLER]), 1);
+	engine_context_close(context);
+	scene_end(&s);
+}
+
+static void sends_from_a_context_of_its_own(void **state)
+{
+	(void)state;
+	over_pollers(own_context);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -124,6 +157,7 @@ int main(void)
 		cmocka_unit_test(on_the_host),
 		cmocka_unit_test(a_seed_replays),
 		cmocka_unit_test(drops_without_handler),
+		cmocka_unit_test(sends_from_a_context_of_its_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
