@@ -14,7 +14,8 @@ static void mtu_follow(struct port *port, const struct netdev_link *link)
 {
 	uint16_t mtu = (uint16_t)(link->mtu < UINT16_MAX ? link->mtu : UINT16_MAX);
 
-	__atomic_store_n(&port->mtu, mtu, __ATOMIC_RELAXED);
+	if (device_mtu(port) != mtu)
+		__atomic_store_n(&port->mtu, mtu, __ATOMIC_RELAXED);
 }
 
 void device_describe(struct port *port, const struct netdev *dev, const struct netdev_link *link)

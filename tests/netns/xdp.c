@@ -600,7 +600,7 @@ static void sees_the_mtu_change(void **state)
 	netns_links_open(&links, false);
 	netns_engine_open(&e, POLLER_THREAD);
 	ports_open("");
-	assert_int_equal(e.port[0]->mtu, 1500);
+	assert_int_equal(device_mtu(e.port[0]), 1500);
 	for (int i = 0; i < 2; i++) {
 		const char *name = links.name[i];
 
