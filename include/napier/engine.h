@@ -93,7 +93,11 @@ struct queue_settings {
 	struct placement placement;  /* of its thread */
 };
 
-/* All or nothing. *took (may be NULL): the longest switch, ns. */
+/*
+ * 1024 of them are kept; then one more takes the place of the oldest whose port is not there, which
+ * is logged. -ENOSPC: all ports are there. All or nothing. *took (may be NULL): the longest switch,
+ * ns.
+ */
 int engine_queue_set(struct engine *engine, const char *port, int queue,
 		     const struct queue_settings *settings, int64_t *took, struct error *err);
 /* The default for NAPIs to come. */

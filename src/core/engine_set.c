@@ -107,6 +107,30 @@ static int queues_apply(struct engine *engine, struct port *port, int queue,
 	return 0;
 }
 
+static bool port_there(void *engine, const char *name)
+{
+	return engine_port_find(engine, name);
+}
+
+/* Ports come and go under ever new names: what was kept the longest for one that is away gives way.
+ */
+static int setting_keep(struct engine *engine, const char *name, int queue,
+			const struct queue_settings *settings, struct error *err)
+{
+	char forgotten[PORT_NAME_MAX];
+	int rc = settings_keep(&engine->settings, name, queue, settings);
+
+	if (rc && settings_evict(&engine->settings, port_there, engine, forgotten)) {
+		engine_log(engine, LEVEL_WARNING,
+			   "%d settings are kept: one for %s, which is not there, is forgotten",
+			   SETTINGS_MAX, forgotten);
+		rc = settings_keep(&engine->settings, name, queue, settings);
+	}
+	if (rc)
+		error_set(err, rc, "no room for another setting; %d are kept", SETTINGS_MAX);
+	return rc;
+}
+
 int engine_queue_set(struct engine *engine, const char *name, int queue,
 		     const struct queue_settings *settings, int64_t *took, struct error *err)
 {
@@ -124,13 +148,9 @@ int engine_queue_set(struct engine *engine, const char *name, int queue,
 	engine_lock(engine);
 	*kept = engine->settings;
 	rc = settings_check(engine, settings, err);
-	if (!rc) {
-		/* Kept first: a thread that is made now finds its placement there. */
-		rc = settings_keep(&engine->settings, name, queue, settings);
-		if (rc)
-			error_set(err, rc, "no room for another setting; %d are kept",
-				  SETTINGS_MAX);
-	}
+	/* Kept first: a thread that is made now finds its placement there. */
+	if (!rc)
+		rc = setting_keep(engine, name, queue, settings, err);
 	port = engine_port_find(engine, name);
 	if (!rc && port)
 		rc = queues_apply(engine, port, queue, settings, &longest, err);

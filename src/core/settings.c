@@ -73,6 +73,22 @@ int settings_keep(struct settings *settings, const char *port, int queue,
 	return 0;
 }
 
+bool settings_evict(struct settings *settings, bool (*there)(void *arg, const char *port),
+		    void *arg, char forgotten[PORT_NAME_MAX])
+{
+	for (uint32_t i = 0; i < settings->n; i++) {
+		struct setting *s = &settings->entry[i];
+
+		if (there(arg, s->port))
+			continue;
+		memcpy(forgotten, s->port, PORT_NAME_MAX);
+		settings->n--;
+		memmove(s, s + 1, (settings->n - i) * sizeof(*s));
+		return true;
+	}
+	return false;
+}
+
 void settings_find(const struct settings *settings, const char *port, int queue,
 		   struct queue_settings *out)
 {

@@ -24,6 +24,9 @@ struct settings {
  * -ENOSPC. */
 int settings_keep(struct settings *settings, const char *port, int queue,
 		  const struct queue_settings *value);
+/* Room for one more: forgets the oldest one whose port is not `there`. False: there is none. */
+bool settings_evict(struct settings *settings, bool (*there)(void *arg, const char *port),
+		    void *arg, char forgotten[PORT_NAME_MAX]);
 /* What holds for this queue: its own keys before those for all. */
 void settings_find(const struct settings *settings, const char *port, int queue,
 		   struct queue_settings *out);

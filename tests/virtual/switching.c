@@ -427,6 +427,32 @@ static void moves_to_another_cpu(void **state)
 	scene_end(&s);
 }
 
+/* Names come and go for ever: the oldest of those that are away gives way, a present one never. */
+static void settings_have_a_limit(void **state)
+{
+	struct queue_settings settings = {.weight_set = true, .weight = 3};
+	struct port *port;
+	struct scene s;
+	char name[16];
+
+	(void)state;
+	scene_begin(&s, true, 9, POLLER_SOFTIRQ);
+	assert_int_equal(engine_queue_set(s.engine, "a", -1, &settings, NULL, NULL), 0);
+	for (int i = 0; i < 1023; i++) {
+		snprintf(name, sizeof(name), "gone%d", i);
+		assert_int_equal(engine_queue_set(s.engine, name, -1, &settings, NULL, NULL), 0);
+	}
+	assert_null(scene_logged(&s, "is forgotten"));
+	assert_int_equal(engine_queue_set(s.engine, "b", -1, &settings, NULL, NULL), 0);
+	assert_non_null(scene_logged(&s, "one for gone0, which is not there, is forgotten"));
+	assert_int_equal(napi_weight(s.b->queue[0].napi), 3);
+	port = scene_port(&s, "gone0", NULL);
+	assert_int_equal(napi_weight(port->queue[0].napi), NAPI_WEIGHT_DEFAULT);
+	port = scene_port(&s, "gone1", NULL);
+	assert_int_equal(napi_weight(port->queue[0].napi), 3);
+	scene_end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -440,6 +466,7 @@ int main(void)
 		cmocka_unit_test(case_8_removed_while_polled),
 		cmocka_unit_test(a_wrong_key_changes_nothing),
 		cmocka_unit_test(moves_to_another_cpu),
+		cmocka_unit_test(settings_have_a_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
