@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <ctype.h>
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +58,30 @@ static void name_default(struct port_config *config)
 		strcpy(config->name, name);
 }
 
+/* `napier set` has to be able to say it, and one line of a table to hold it. */
+static int name_check(const struct port_config *config, struct error *err)
+{
+	const char *name = config->name;
+
+	if (!*name)
+		return error_set(err, -EINVAL,
+				 "port %s:%s: give the port a name of 1 to %zu bytes with name=",
+				 config->kind, config->target, sizeof(config->name) - 1);
+	if (!strcmp(name, "default"))
+		return error_set(err, -EINVAL,
+				 "port %s:%s: \"default\" means NAPIs to come: give the port "
+				 "another name with name=",
+				 config->kind, config->target);
+	for (; *name; name++) {
+		if (*name == '/' || iscntrl((unsigned char)*name))
+			return error_set(err, -EINVAL,
+					 "port %s:…: a name has no '/' and no control characters: "
+					 "give the port another one with name=",
+					 config->kind);
+	}
+	return 0;
+}
+
 /* wait= is ours; the rest of the options is the kind's. */
 static int wait_take(struct setup_port *port, struct error *err)
 {
@@ -81,7 +106,9 @@ int setup_port_create(const char *spec, struct setup_port **out, struct error *e
 	rc = port_config_parse(spec, &port->config, err);
 	if (!rc) {
 		name_default(&port->config);
-		rc = wait_take(port, err);
+		rc = name_check(&port->config, err);
+		if (!rc)
+			rc = wait_take(port, err);
 	}
 	if (rc) {
 		setup_port_free(port);

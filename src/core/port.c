@@ -70,6 +70,21 @@ static int number_option(struct port_config *config, const char *key, uint32_t *
 	return 0;
 }
 
+/* A text that has to fit: cut short it would be another one. */
+static int text_option(struct port_config *config, const char *key, char *out, size_t size,
+		       struct error *err)
+{
+	char text[sizeof(config->options)];
+
+	if (!port_option(config, key, text, sizeof(text)))
+		return 0;
+	if (strlen(text) >= size)
+		return error_set(err, -EINVAL, "%s:%s: %s=%.40s: longer than %zu bytes",
+				 config->kind, config->target, key, text, size - 1);
+	strcpy(out, text);
+	return 0;
+}
+
 int port_config_parse(const char *text, struct port_config *out, struct error *err)
 {
 	const char *colon = strchr(text, ':');
@@ -97,9 +112,11 @@ int port_config_parse(const char *text, struct port_config *out, struct error *e
 	if (!out->ops)
 		return error_set(err, -EINVAL, "port '%s': no kind '%s'; kinds are %s", text,
 				 out->kind, known);
-	port_option(out, "netns", out->netns, sizeof(out->netns));
-	port_option(out, "name", out->name, sizeof(out->name));
-	rc = number_option(out, "queues", &out->queues, err);
+	rc = text_option(out, "netns", out->netns, sizeof(out->netns), err);
+	if (!rc)
+		rc = text_option(out, "name", out->name, sizeof(out->name), err);
+	if (!rc)
+		rc = number_option(out, "queues", &out->queues, err);
 	if (!rc)
 		rc = number_option(out, "ring", &out->ring, err);
 	return rc;

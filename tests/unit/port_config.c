@@ -45,6 +45,8 @@ static void refuses(void **state)
 		{"mem:a,queues=0", "queues=0"},
 		{"mem:a,ring=-1", "ring=-1"},
 		{"mem:a,ring=99999999999999999999", "ring="},
+		{"mem:a,name=12345678901234567890123456789012", "longer than 31 bytes"},
+		{"mem:a,netns=" TARGET_64 "4", "longer than 63 bytes"},
 		{"mem:" TARGET_64 TARGET_64 TARGET_64 TARGET_64, "too long"},
 	};
 	struct port_config c;

@@ -247,6 +247,33 @@ static void refuses_together(void **state)
 	}
 }
 
+static void refuses_names(void **state)
+{
+	static const struct {
+		const char *spec, *says;
+	} wrong[] = {
+		{"mem:", "port mem:: give the port a name of 1 to 31 bytes with name="},
+		{"mem:/", "port mem:/: give the port a name of 1 to 31 bytes with name="},
+		{"mem:a,name=default", "port mem:a: \"default\" means NAPIs to come: give the port "
+				       "another name with name="},
+		{"mem:a,name=a/0", "port mem:…: a name has no '/' and no control characters: give "
+				   "the port another one with name="},
+		{"mem:a\tb", "port mem:…: a name has no '/' and no control characters: give the "
+			     "port another one with name="},
+	};
+	struct setup_port *port;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		struct error err = {0};
+
+		assert_int_equal(setup_port_create(wrong[i].spec, &port, &err), -EINVAL);
+		assert_string_equal(err.text, wrong[i].says);
+	}
+	assert_int_equal(setup_port_create("mem:a,name=a b", &port, NULL), 0);
+	setup_port_free(port);
+}
+
 static void bounds_ports(void **state)
 {
 	struct setup setup;
@@ -301,6 +328,7 @@ int main(void)
 		cmocka_unit_test(reads_example),
 		cmocka_unit_test(refuses),
 		cmocka_unit_test(refuses_together),
+		cmocka_unit_test(refuses_names),
 		cmocka_unit_test(bounds_ports),
 		cmocka_unit_test(refuses_files),
 	};
