@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -121,6 +122,13 @@ static bool streams_open(void)
 	return fd >= 0;
 }
 
+static bool reader_gone(void)
+{
+	struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+
+	return poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP));
+}
+
 /* A reader that has seen enough is no failure; a full disk is. */
 static int output_end(int status)
 {
@@ -129,7 +137,7 @@ static int output_end(int status)
 	errno = 0;
 	if (fflush(stdout))
 		failed = true;
-	if (!failed || errno == EPIPE || status != DONE)
+	if (!failed || status != DONE || reader_gone())
 		return status;
 	return complain("the output cannot be written%s%s", errno ? ": " : "",
 			errno ? strerror(errno) : "");

@@ -133,7 +133,7 @@ static bool client_answer(struct client *client)
 	} else {
 		if (client->in_n > SERVER_LINE_MAX)
 			client_refuse(client, "{\"ok\":false,\"error\":\"a request is one line of "
-					      "at most 65536 bytes\"}");
+					      "at most 65536 bytes\",\"code\":\"EMSGSIZE\"}");
 		return false;
 	}
 	client->in[n] = '\0';

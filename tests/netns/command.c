@@ -886,10 +886,13 @@ static void bears_closed_streams(void **state)
 		;
 }
 
+/* Output that is lost is a failure, but not with a reader that has seen enough. */
 static void tells_of_lost_output(void **state)
 {
 	struct rig *rig = *state;
 	struct process engine;
+	int ends[2];
+	pid_t pid;
 
 	engine_start(rig, &engine, "run --run-dir %s %s %s", rig->base, rig->spec[0], rig->spec[1]);
 	assert_int_equal(shell(NAPIER " show -j --run-dir %s 2>/dev/null >/dev/full", rig->base),
@@ -899,6 +902,63 @@ static void tells_of_lost_output(void **state)
 			       rig->base),
 			 0);
 	engine_signal(rig, &engine, SIGTERM);
+	assert_int_equal(engine.status, 0);
+
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		dup2(ends[1], STDOUT_FILENO);
+		execl(NAPIER, NAPIER, "run", "--run-dir", rig->base, rig->spec[0], NULL);
+		_exit(126);
+	}
+	close(ends[0]);
+	close(ends[1]);
+	assert_true(notified(rig, "READY=1", READY_MS));
+	kill(pid, SIGTERM);
+	assert_int_equal(netns_wait(pid, 60), 0);
+}
+
+/* Connections to the control socket, not yet accepted ones too, and the socket itself. */
+static int connections(const struct rig *rig)
+{
+	char line[512], path[64];
+	FILE *file = fopen("/proc/net/unix", "re");
+	int n = 0;
+
+	assert_non_null(file);
+	snprintf(path, sizeof(path), "%s/default/control", rig->base);
+	while (fgets(line, sizeof(line), file))
+		n += strstr(line, path) != NULL;
+	fclose(file);
+	return n;
+}
+
+/* Two that stop the same engine both see it end: the second is there before the first is heard. */
+static void stops_once_for_all(void **state)
+{
+	struct timespec pause = {.tv_nsec = 5000000};
+	struct process engine, p[2];
+	struct rig *rig = *state;
+
+	engine_start(rig, &engine, "run --run-dir %s %s %s", rig->base, rig->spec[0], rig->spec[1]);
+	kill(engine.pid, SIGSTOP);
+	for (int i = 0; i < 2; i++) {
+		char arguments[64];
+
+		snprintf(arguments, sizeof(arguments), "stop --run-dir %s", rig->base);
+		process_start(rig, &p[i], arguments);
+	}
+	for (int i = 0; i < 4000 && connections(rig) < 3; i++)
+		nanosleep(&pause, NULL);
+	kill(engine.pid, SIGCONT);
+	for (int i = 0; i < 2; i++) {
+		process_end(&p[i]);
+		assert_string_equal(p[i].err, "");
+		assert_int_equal(p[i].status, 0);
+	}
+	rig->engine = 0;
+	process_end(&engine);
 	assert_int_equal(engine.status, 0);
 }
 
@@ -934,6 +994,7 @@ int main(void)
 		in_rig(colours_terminals_only), in_rig(goes_into_the_background),
 		in_rig(ends_with_its_input),	in_rig(bears_closed_streams),
 		in_rig(tells_of_lost_output),	in_rig(raises_the_limit_of_files),
+		in_rig(stops_once_for_all),
 	};
 
 	netns_require();

@@ -288,7 +288,7 @@ static void bounds_lines(void **state)
 	line[SERVER_LINE_MAX] = 'y';
 	put(fd, line);
 	assert_string_equal(get(fd), "{\"ok\":false,\"error\":\"a request is one line of at most "
-				     "65536 bytes\"}");
+				     "65536 bytes\",\"code\":\"EMSGSIZE\"}");
 	assert_string_equal(get(fd), "");
 	close(fd);
 }
