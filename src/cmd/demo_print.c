@@ -193,7 +193,8 @@ void demo_print(const struct demo *demo, FILE *out)
 		"%s ports.\nRates and CPU: median of %u rounds in turn; percentiles: of all rounds "
 		"together.\n\n",
 		demo->plan.request_size, demo->plan.response_size,
-		strcmp(demo->plan.port, "xdp") ? "AF_PACKET" : "AF_XDP", demo->plan.rounds);
+		strcmp(demo->result->switching.port, "xdp") ? "AF_PACKET" : "AF_XDP",
+		demo->plan.rounds);
 	rows_print(demo, out);
 	fputc('\n', out);
 	switching_print(demo, out);
@@ -281,7 +282,7 @@ int demo_print_json(const struct demo *demo, FILE *out)
 	for (unsigned i = 0; i < demo->notes_n; i++)
 		json_array_append_new(notes, json_string(demo->notes[i]));
 	o = json_pack("{s:s, s:s, s:i, s:i, s:i, s:f, s:o, s:o, s:o, s:o}", "version",
-		      napier_version(), "port", demo->plan.port, "request_size",
+		      napier_version(), "port", result->switching.port, "request_size",
 		      (int)demo->plan.request_size, "response_size", (int)demo->plan.response_size,
 		      "rounds", (int)demo->plan.rounds, "seconds", (double)result->duration / 1e9,
 		      "rows", rows, "switching", switching_json(&result->switching), "skipped",

@@ -209,6 +209,7 @@ static int cell_run(struct compare *c, const struct forwarder *f, unsigned load,
 /* All loads through one forwarder. What cannot be done here is skipped, and the reason kept. */
 static int row_run(struct compare *c, enum forwarder_kind kind, struct error *err)
 {
+	struct error inner;
 	struct forwarder f;
 	char what[128];
 	int ret;
@@ -234,11 +235,11 @@ static int row_run(struct compare *c, enum forwarder_kind kind, struct error *er
 		progress(c, what);
 		ret = cell_run(c, &f, load, err);
 	}
-	if (ret)
-		forwarder_stop(&f, NULL);
-	else
-		ret = forwarder_stop(&f, err);
-	return ret;
+	if (!ret)
+		return forwarder_stop(&f, err);
+	forwarder_stop(&f, NULL);
+	inner = *err;
+	return error_set(err, ret, "%s: %.300s", forwarder_name(kind), inner.text);
 }
 
 /* One switch of one port. *took: ns, as the engine observed it. */
@@ -299,6 +300,8 @@ static int counters_take(const struct forwarder *f, struct compare_switching *s,
 
 		if (!r->in_use)
 			continue;
+		snprintf(s->port, sizeof(s->port), "%.*s", (int)strcspn(r->port_spec, ":"),
+			 r->port_spec);
 		s->counted += counter_read(&r->napi.switches);
 		s->missed += counter_read(&r->napi.lost);
 		for (unsigned d = 0; d < DROP_MAX; d++)

@@ -53,6 +53,7 @@ struct compare_cell {
 struct compare_switching {
 	unsigned done;	       /* switches, each observed */
 	int64_t longest, mean; /* ns from asking to observing */
+	char port[16];	       /* kind of napier's ports as opened, after any fallback */
 	uint64_t counted;      /* by the engine's own counters */
 	uint64_t dropped;      /* packets, by the same */
 	uint64_t missed;       /* packets that the kernel had no room to give to the engine */
