@@ -37,8 +37,8 @@ int netns_enter(const char *name, int *back, struct error *err)
 	if (fd < 0) {
 		int code = -errno;
 
-		return error_set(err, code, "network namespace '%s': %s: %s (see: ip netns list)",
-				 name, path, strerror(-code));
+		return error_set(err, code, "network namespace '%s': %s: %s%s", name, path,
+				 strerror(-code), code == -ENOENT ? " (see: ip netns list)" : "");
 	}
 	*back = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
 	if (*back < 0 || setns(fd, CLONE_NEWNET)) {

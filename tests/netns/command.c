@@ -966,16 +966,23 @@ static void stops_once_for_all(void **state)
 static void raises_the_limit_of_files(void **state)
 {
 	struct rig *rig = *state;
+	char why[64];
 
 	assert_int_equal(shell("ulimit -Sn 20; exec " NAPIER " run -d --run-dir %s %s", rig->base,
 			       rig->spec[0]),
 			 0);
 	assert_int_equal(shell("exec " NAPIER " stop --run-dir %s", rig->base), 0);
-	for (int limit = 12; limit <= 20; limit += 2)
-		assert_int_equal(shell("ulimit -n %d; " NAPIER " run -d --run-dir %s %s %s 2>&1 | "
-				       "grep -q 'files: raise the limit of open files'",
-				       limit, rig->base, rig->spec[0], rig->spec[1]),
+	snprintf(why, sizeof(why), "%s/why", rig->base);
+	/* How many it needs depends on the CPUs, and on what was open before. */
+	for (int limit = 12; shell("ulimit -n %d; exec " NAPIER " run -d --run-dir %s %s %s 2>%s",
+				   limit, rig->base, rig->spec[0], rig->spec[1], why);
+	     limit++) {
+		assert_int_equal(shell("grep -q 'files: raise the limit of open files' %s", why),
 				 0);
+		assert_true(limit < 1000);
+	}
+	unlink(why);
+	assert_int_equal(shell("exec " NAPIER " stop --run-dir %s", rig->base), 0);
 	while (notified(rig, "", 0))
 		;
 }
