@@ -131,15 +131,19 @@ static int mtu_check(const struct xdp_port *xp, const struct xdp_request *reques
 		     struct error *err)
 {
 	uint32_t room = pool_room(xp->port->pool);
+	uint32_t frame = 1u << xp->port->pool->frame_shift;
+	uint32_t wanted = request->link.mtu + XDP_ETHERNET_AND_TAG;
 
-	if (request->link.mtu + XDP_ETHERNET_AND_TAG <= room)
+	if (wanted <= room)
 		return 0;
 	return error_set(err, -EMSGSIZE,
 			 "xdp:%s: its MTU of %u does not fit into frames of %u bytes: %sip link "
 			 "set %s mtu %u%s",
-			 xp->dev.name, request->link.mtu, 1u << xp->port->pool->frame_shift,
-			 xp->fix_prefix, xp->dev.name, room - XDP_ETHERNET_AND_TAG,
-			 xp->port->pool->frame_shift < 12 ? ", or frames of 4096 bytes" : "");
+			 xp->dev.name, request->link.mtu, frame, xp->fix_prefix, xp->dev.name,
+			 room - XDP_ETHERNET_AND_TAG,
+			 frame < 4096 && wanted <= 4096 - PACKET_HEADROOM
+				 ? ", or frame_size = 4096 in the configuration"
+				 : "");
 }
 
 static int attached_error(struct xdp_port *xp, const struct netdev_link *link, struct error *err)
@@ -290,8 +294,8 @@ static int fill_begin(struct xdp_port *xp, const struct xdp_request *request, st
 
 	if (share < XDP_RING_MIN)
 		return error_set(err, -ENOSPC,
-				 "xdp:%s: the pool has %u frames left, %u queue%s need%s %u: a "
-				 "larger pool, or queues= fewer",
+				 "xdp:%s: the pool has %u frames left, %u queue%s need%s %u: "
+				 "--frames more, or queues= fewer",
 				 xp->dev.name, pool_available(xp->port->pool), request->queues,
 				 request->queues == 1 ? "" : "s", request->queues == 1 ? "s" : "",
 				 request->queues * XDP_RING_MIN * 2);

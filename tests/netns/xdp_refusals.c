@@ -127,11 +127,12 @@ static void mtu(void **state)
 	char fix[128];
 
 	(void)state;
-	assert_int_equal(netns_run(&links, links.inner[0], "ip link set in0 mtu 9000"), 0);
+	assert_int_equal(netns_run(&links, links.inner[0], "ip link set in0 mtu 3000"), 0);
 	snprintf(fix, sizeof(fix),
-		 "ip netns exec %s ip link set in0 mtu 1774, or frames of 4096 bytes",
+		 "ip netns exec %s ip link set in0 mtu 1774, or frame_size = 4096 in the "
+		 "configuration",
 		 links.lab->namespace[links.inner[0]].name);
-	refused("", -EMSGSIZE, "its MTU of 9000 does not fit into frames of 2048 bytes", fix);
+	refused("", -EMSGSIZE, "its MTU of 3000 does not fit into frames of 2048 bytes", fix);
 	assert_int_equal(netns_run(&links, links.inner[0], "ip link set in0 mtu 1774"), 0);
 	opens_now();
 }
@@ -261,7 +262,7 @@ static void small_pool(void **state)
 	assert_int_equal(engine_create(&config, &engine, &err), 0);
 	e.engine = engine;
 	refused("", -ENOSPC, "xdp:in0: the pool has 64 frames left, 1 queue needs 128",
-		"a larger pool");
+		"--frames more, or queues= fewer");
 	e.engine = whole;
 	engine_destroy(engine);
 }
