@@ -100,8 +100,8 @@ static inline struct xdp_port *xdp_port_of(struct port *port)
 /* xdp_socket.c: control context. */
 
 /*
- * Makes the socket of one queue and binds it; the kernel gets no frames yet. Fills err. native
- * says how the program is attached. Nothing is left when it fails.
+ * Makes the sockets of one queue and binds them, in the mode in which the program is attached; the
+ * kernel gets no frames yet. Fills err. Nothing is left when it fails.
  */
 int xdp_socket_open(struct xdp_port *xp, uint32_t index, uint32_t ring, enum xdp_zerocopy zerocopy,
 		    struct error *err);
@@ -127,7 +127,7 @@ int xdp_push(struct xdp_queue *q);
 /* xdp_watch.c: control context. */
 void xdp_watch_begin(struct xdp_port *xp, const struct netdev_link *link);
 void xdp_tick(struct port *port, int64_t now);
-/* Says which receive queues of the interface nobody polls, when that are any. */
+/* Says which receive queues of the interface nobody polls, if there are any. */
 void xdp_queues_warn(struct xdp_port *xp, uint32_t rx_queues);
 /* "ethtool -L eth0 combined 2", as this driver wants it. */
 void xdp_queues_fix(const struct xdp_port *xp, uint32_t queues, char *text, size_t size);

@@ -155,7 +155,7 @@ int xdp_socket_open(struct xdp_port *xp, uint32_t index, uint32_t ring, enum xdp
 	q->tx_fd = xsk_socket__fd(q->tx_socket);
 	/* By default a socket may have some 90 long packets under way, less than a device's ring.
 	 */
-	setsockopt(q->fd, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room));
+	setsockopt(q->tx_fd, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room));
 	/* An older kernel has no such option, and sends 32 a call. */
 	setsockopt(q->tx_fd, SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &budget, sizeof(budget));
 	if (!getsockopt(q->fd, SOL_XDP, XDP_OPTIONS, &options, &size))
