@@ -69,21 +69,6 @@ static int end_wait(const struct service *service, int signals)
 	return DONE;
 }
 
-static void ports_log(const struct service *service)
-{
-	for (uint32_t i = 0; i < service->ports_n; i++) {
-		const struct port *port = service->ports[i]->port;
-		char line[256];
-
-		if (!port)
-			continue;
-		snprintf(line, sizeof(line), "port %s: %s, %s%s%u queue%s", port->name, port->spec,
-			 port->mode, port->mode[0] ? ", " : "", port->queues,
-			 port->queues == 1 ? "" : "s");
-		log_line(NULL, LEVEL_INFO, line);
-	}
-}
-
 /* That nothing is missing can be read from it: the sums are of one moment, as nothing polls. */
 static void summary_print(const struct service *service)
 {
@@ -117,7 +102,6 @@ static int service_run(struct run *run, int signals, int ready)
 
 	if (service_open(&run->setup, run->run_dir, log_line, NULL, &service, &err))
 		return complain("%s", err.text);
-	ports_log(service);
 	if (run->daemon) {
 		log_to_syslog();
 		daemon_ready(ready);

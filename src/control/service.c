@@ -122,6 +122,18 @@ static int ports_open(struct service *service, struct error *err)
 	return rc;
 }
 
+static void ports_log(struct service *service)
+{
+	for (uint32_t i = 0; i < service->ports_n; i++) {
+		const struct port *port = service->ports[i]->port;
+
+		if (port)
+			service_log(service, LEVEL_INFO, "port %s: %s, %s%s%u queue%s", port->name,
+				    port->spec, port->mode, port->mode[0] ? ", " : "", port->queues,
+				    port->queues == 1 ? "" : "s");
+	}
+}
+
 static int service_start(struct service *service, struct error *err)
 {
 	struct engine_config *config = &service->setup->engine;
@@ -149,6 +161,8 @@ static int service_start(struct service *service, struct error *err)
 		rc = service_ports_start(service, err);
 	if (rc)
 		return rc;
+	/* The ports are the control runner's from then on, which may be asked to remove one. */
+	ports_log(service);
 	atomic_store_explicit(&service->ready, true, memory_order_release);
 	runner_wake(service->runner);
 	return 0;

@@ -664,6 +664,34 @@ static void follows_links(void **state)
 	assert_non_null(strstr(engine.err, "port p1: in1 is back, opened again\n"));
 }
 
+/*
+ * A port is removed as soon as anybody is heard, while the engine may still be telling of its
+ * start: a thread sanitizer sees whether the two are apart.
+ */
+static void serves_at_once(void **state)
+{
+	struct timespec pause = {.tv_nsec = 1000000};
+	struct rig *rig = *state;
+	struct process engine, p;
+	char arguments[1024];
+
+	snprintf(arguments, sizeof(arguments), "run --run-dir %s %s %s", rig->base, rig->spec[0],
+		 rig->spec[1]);
+	process_start(rig, &engine, arguments);
+	rig->engine = engine.pid;
+	for (int i = 0; i < 10000; i++) {
+		if (!napier(rig, &p, "port remove --run-dir %s p1", rig->base))
+			break;
+		assert_memory_equal(p.err, "napier: no engine", 17);
+		nanosleep(&pause, NULL);
+	}
+	assert_true(notified(rig, "READY=1", READY_MS));
+	engine_signal(rig, &engine, SIGTERM);
+	if (engine.status)
+		fail_msg("%s", engine.err);
+	assert_non_null(strstr(engine.err, "port p1: packet:in1"));
+}
+
 /* A port whose device is not there yet. */
 static void waits_for_links(void **state)
 {
@@ -1001,7 +1029,7 @@ int main(void)
 		in_rig(colours_terminals_only), in_rig(goes_into_the_background),
 		in_rig(ends_with_its_input),	in_rig(bears_closed_streams),
 		in_rig(tells_of_lost_output),	in_rig(raises_the_limit_of_files),
-		in_rig(stops_once_for_all),
+		in_rig(stops_once_for_all),	in_rig(serves_at_once),
 	};
 
 	netns_require();
