@@ -23,6 +23,8 @@ static void run_again(const char *argument)
 		_exit(127);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == NETNS_SKIPPED)
+		skip();
 	assert_int_equal(status, 0);
 }
 
@@ -78,7 +80,10 @@ static void bridges_in_user_namespace(void **state)
 
 	(void)state;
 	become_nobody();
-	assert_int_equal(unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS), 0);
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS)) {
+		printf("  user namespaces are not for nobody here: %s\n", strerror(errno));
+		exit(NETNS_SKIPPED);
+	}
 	file_write("/proc/self/setgroups", "deny");
 	file_write("/proc/self/uid_map", "0 65534 1");
 	file_write("/proc/self/gid_map", "0 65534 1");
