@@ -55,7 +55,10 @@ static struct napi *queue_take(struct workqueue *wq)
 	return napi;
 }
 
-/* Behind all who wait. Nobody has to be woken: the caller takes the next one itself. */
+/*
+ * Behind all who wait. The caller takes the next one itself; a worker that went idle just before
+ * takes another, as saturated NAPIs are not dispatched again and would stay on this one worker.
+ */
 static void queue_put_back(struct workqueue *wq, struct napi *napi)
 {
 	lock_acquire(&wq->lock);
@@ -63,6 +66,7 @@ static void queue_put_back(struct workqueue *wq, struct napi *napi)
 	list_append(&wq->list, napi);
 	atomic_store(&wq->listed, true);
 	lock_release(&wq->lock);
+	worker_wake(wq);
 }
 
 /* Nothing to do. Enters itself as idle, then looks again. */
@@ -88,13 +92,17 @@ static struct step worker_step(void *arg)
 	uint32_t work;
 	int64_t limit;
 
+	/*
+	 * Woken by other than worker_wake: whoever looks for an idle one must not find this one.
+	 * Before it takes a NAPI, or the wake-up for the next one would go to a worker that is
+	 * busy.
+	 */
+	if (atomic_load_explicit(&wq->idle, memory_order_relaxed) & worker->bit)
+		atomic_fetch_and(&wq->idle, ~worker->bit);
 	if (!napi)
 		napi = queue_take(wq);
 	if (!napi)
 		return worker_rest(worker);
-	/* Woken by other than worker_wake: whoever looks for an idle one must not find this one. */
-	if (atomic_load_explicit(&wq->idle, memory_order_relaxed) & worker->bit)
-		atomic_fetch_and(&wq->idle, ~worker->bit);
 	worker->napi = NULL;
 	context->now = machine_now(engine->machine);
 	limit = context->now + engine->config.budget_usecs * NSEC_PER_USEC;

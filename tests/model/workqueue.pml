@@ -87,19 +87,22 @@ inline queue_take()
 
 inline queue_put_back()
 {
-	atomic { list = list + inbox + 1; inbox = 0; listed = true }
+	atomic { list = list + inbox + 1; inbox = 0; listed = true };
+	worker_wake()
 }
 
 /* worker_step(), again and again; STEP_WAIT is the end of the inner loop. */
 proctype worker(byte me)
 {
 	bool waiting = false, taken = false;
+	byte found = WORKERS;
 
 end:
 	do
 	:: atomic { woken[me] -> woken[me] = false }
 	   do
-	   :: queue_waiting();
+	   :: idle[me] = false;
+	      queue_waiting();
 	      if
 	      :: waiting -> queue_take()
 	      :: !waiting
@@ -121,7 +124,6 @@ end:
 		:: !waiting -> break
 		fi
 	      :: taken ->
-		idle[me] = false;
 		do
 		:: atomic { again > 0 -> again-- }
 		   queue_waiting();
