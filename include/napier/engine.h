@@ -60,7 +60,8 @@ int engine_port_add(struct engine *engine, const struct port_config *config, str
 		    struct error *err);
 /*
  * Disables its NAPIs, takes it from its handler, closes it, frees it. -ETIMEDOUT: a poll did not
- * end within the bound (5 s); then nothing has been freed and the port stays, disabled.
+ * end within the bound (5 s); then nothing has been freed and the port stays, its queues before
+ * that one disabled.
  */
 int engine_port_remove(struct engine *engine, struct port *port, struct error *err);
 struct port *engine_port_find(struct engine *engine, const char *name);

@@ -81,8 +81,10 @@ static struct queue_settings queue_now(struct napi *napi, const struct queue_set
 	return now;
 }
 
+/* When it fails all is as it was, `old` first: a thread that is made again finds itself there. */
 static int queues_apply(struct engine *engine, struct port *port, int queue,
-			const struct queue_settings *settings, int64_t *took, struct error *err)
+			const struct queue_settings *settings, const struct settings *old,
+			int64_t *took, struct error *err)
 {
 	uint32_t first = queue < 0 ? 0 : (uint32_t)queue;
 	uint32_t end = queue < 0 ? port->queues : (uint32_t)queue + 1;
@@ -92,11 +94,12 @@ static int queues_apply(struct engine *engine, struct port *port, int queue,
 		struct queue_settings kept;
 		int rc;
 
-		settings_find(&engine->settings, port->name, (int)i, &kept);
+		settings_find(old, port->name, (int)i, &kept);
 		before[i] = queue_now(port->queue[i].napi, settings, &kept);
 		rc = queue_apply(engine, port->queue[i].napi, settings, took, err);
 		if (!rc)
 			continue;
+		engine->settings = *old;
 		for (uint32_t k = first; k <= i; k++) {
 			int64_t ignored = 0;
 
@@ -153,7 +156,7 @@ int engine_queue_set(struct engine *engine, const char *name, int queue,
 		rc = setting_keep(engine, name, queue, settings, err);
 	port = engine_port_find(engine, name);
 	if (!rc && port)
-		rc = queues_apply(engine, port, queue, settings, &longest, err);
+		rc = queues_apply(engine, port, queue, settings, kept, &longest, err);
 	if (rc)
 		engine->settings = *kept;
 	for (uint32_t i = 0; !rc && port && i < port->queues; i++)
