@@ -15,7 +15,7 @@ _napier_names() {
 _napier_engines() {
 	local directory=/run/napier file
 
-	[ "$EUID" -eq 0 ] || directory=$XDG_RUNTIME_DIR/napier
+	[ "$EUID" -eq 0 ] || directory=${XDG_RUNTIME_DIR:-/nonexistent}/napier
 	for file in "${base:-$directory}"/*/pid; do
 		[ -e "$file" ] && basename "${file%/pid}"
 	done
