@@ -98,7 +98,8 @@ struct context {
 };
 
 /*
- * Schedules the NAPI: any context, the interrupt handler above all. It is polled within the
+ * Schedules the NAPI: from a runner, an interrupt handler above all, or in control context; other
+ * threads raise the queue's irq. It is polled within the
  * bound of its poller. Returns false when it was scheduled already (then it is polled once more)
  * or is disabled (then napi_enable will schedule it).
  */

@@ -185,10 +185,9 @@ static int port_remove_locked(struct engine *engine, struct engine_port *ep, str
 {
 	for (uint32_t i = 0; i < ep->port.queues; i++)
 		if (napi_disable_locked(&ep->napi[i], REMOVE_TIMEOUT))
-			return error_set(
-				err, -ETIMEDOUT,
-				"port %s: a poll of queue %u does not end; it stays, disabled",
-				ep->port.name, i);
+			return error_set(err, -ETIMEDOUT,
+					 "port %s: a poll of queue %u does not end; the port stays",
+					 ep->port.name, i);
 	port_state_set(&ep->port, PORT_DOWN);
 	handler_take_away(&ep->port);
 	machine_quiesce(engine->machine);

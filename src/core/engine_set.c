@@ -142,6 +142,11 @@ int engine_queue_set(struct engine *engine, const char *name, int queue,
 	struct port *port;
 	int rc;
 
+	if (queue < 0)
+		queue = -1;
+	if (strlen(name) >= PORT_NAME_MAX)
+		return error_set(err, -EINVAL, "port name '%.40s': longer than %d bytes", name,
+				 PORT_NAME_MAX - 1);
 	if (queue >= PORT_QUEUES_MAX)
 		return error_set(err, -EINVAL, "%s/%d: queues are numbered 0 to %d", name, queue,
 				 PORT_QUEUES_MAX - 1);

@@ -190,7 +190,7 @@ static void cap_adjust(struct napi *napi, uint32_t n, int64_t took)
 {
 	int64_t limit = napi->engine->config.budget_usecs * NSEC_PER_USEC;
 
-	if (took > limit / 2) {
+	if (n && took > limit / 2) {
 		int64_t fits = n * limit / took;
 
 		napi->cap = fits ? (uint32_t)fits : 1;

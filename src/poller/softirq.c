@@ -115,22 +115,21 @@ static void softirq_punt(struct softnet *softnet)
 struct step softirq_irq_step(void *arg)
 {
 	struct softnet *softnet = arg;
+	bool left, seen;
 
-	for (;;) {
-		bool left;
-
-		if (!active_enter(softnet))
-			return STEP(STEP_WAIT);
-		counter_add(&softnet->record->counters.interrupts, 1);
-		left = softirq_run(softnet);
-		if (left)
-			softirq_punt(softnet);
-		if (active_leave(softnet) || left) {
-			if (left)
-				runner_wake(softnet->ksoftirqd);
-			return STEP(STEP_WAIT);
-		}
+	if (!active_enter(softnet))
+		return STEP(STEP_WAIT);
+	counter_add(&softnet->record->counters.interrupts, 1);
+	left = softirq_run(softnet);
+	if (left)
+		softirq_punt(softnet);
+	seen = active_leave(softnet);
+	if (left) {
+		runner_wake(softnet->ksoftirqd);
+		return STEP(STEP_WAIT);
 	}
+	/* What came into the inbox meanwhile is for the next step, so that a step is bounded. */
+	return STEP(seen ? STEP_WAIT : STEP_YIELD);
 }
 
 struct step softirq_ksoftirqd_step(void *arg)

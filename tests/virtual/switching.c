@@ -209,14 +209,19 @@ static void switches(bool virtual, int count)
 	struct load load;
 	long memory = 0;
 	unsigned random = 4;
+	int64_t limit;
 
 	scene_begin(&s, virtual, 4, POLLER_SOFTIRQ);
 	load_start(&load, &s, 64, NSEC_PER_USEC); /* more than it can take */
+	limit = machine_now(s.machine) + 60 * NSEC_PER_SEC;
 	for (int i = 0; i < count; i++) {
 		random = random * 1103515245 + 12345;
 		set(&s, random >> 16 & 1 ? "a" : "b", (enum poller)((random >> 17) % POLLER_MAX));
 		if (i == count / 10)
 			memory = memory_now();
+		/* A host that others keep busy need not do all of them. */
+		if (!virtual && i > count / 5 && machine_now(s.machine) > limit)
+			break;
 	}
 	assert_true(PORT_SUM(s.a, full_polls) > 0);
 	if (MEMORY_IS_OURS) /* constant, but for what the C library keeps of ended threads */
