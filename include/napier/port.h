@@ -123,9 +123,10 @@ struct port {
 	uint16_t index;
 	uint16_t mtu; /* bytes without the Ethernet header; 0: unknown */
 	uint32_t features;
-	uint8_t address[6]; /* MAC, zero: none */
-	int ifindex;	    /* in its namespace, 0: none */
-	_Atomic int state;  /* enum port_state */
+	uint8_t address[6];	  /* MAC, zero: none */
+	int ifindex;		  /* in its namespace, 0: none */
+	_Atomic int state;	  /* enum port_state */
+	_Atomic uint32_t telling; /* port_state_set's own */
 	uint32_t queues;
 	struct port_queue *queue;	 /* `queues` of them, allocated by port_queues_alloc */
 	struct handler *_Atomic handler; /* where received packets go */

@@ -192,15 +192,32 @@ void port_warn(struct port *port, const char *format, ...)
 	engine_log(port->engine, LEVEL_WARNING, "%s: %s", port->name, text);
 }
 
-void port_state_set(struct port *port, enum port_state state)
+static void state_record(struct port *port)
 {
-	atomic_store(&port->state, state);
+	enum port_state state = (enum port_state)atomic_load(&port->state);
+
 	for (uint32_t i = 0; i < port->queues; i++) {
 		struct napi *napi = port->queue[i].napi;
 
 		if (napi)
 			snprintf(napi->record->state, sizeof(napi->record->state), "%s",
 				 port_state_name(state));
+	}
+}
+
+/*
+ * Runners and control may both be here, and the text has one writer at a time: who comes while
+ * another writes leaves it to that one, which writes again, and so the last state stands.
+ */
+void port_state_set(struct port *port, enum port_state state)
+{
+	uint32_t telling = 1;
+
+	atomic_store(&port->state, state);
+	if (!atomic_fetch_add(&port->telling, 1)) {
+		do
+			state_record(port);
+		while (!atomic_compare_exchange_strong(&port->telling, &telling, 0));
 	}
 	machine_notify(port->machine);
 }

@@ -4,8 +4,10 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/if_ether.h>
+#include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 
 /* System calls a poll makes before it lets others run, when packets keep being unusable. */
@@ -142,12 +144,28 @@ static uint32_t slots_take(struct packet_receive *receive, struct context *conte
 	return taken;
 }
 
+/*
+ * The error may be an old one: by the time it is read the device can be up again and the event of
+ * that gone by. Then nobody else would say so, and a port that is down is not sent to. What changes
+ * after the question has an event of its own, or ends the next sending.
+ */
+static void device_failed(struct port_queue *queue)
+{
+	struct ifreq request = {.ifr_ifindex = queue->port->ifindex};
+
+	port_state_set(queue->port, PORT_DOWN);
+	if (!ioctl(queue->irq.fd, SIOCGIFNAME, &request) &&
+	    !ioctl(queue->irq.fd, SIOCGIFFLAGS, &request) && (request.ifr_flags & IFF_UP) &&
+	    (request.ifr_flags & IFF_RUNNING))
+		port_state_set(queue->port, PORT_UP);
+}
+
 static void receive_failed(struct port_queue *queue, struct context *context, int error)
 {
 	struct packet_receive *receive = &((struct packet_queue *)queue->private)->receive;
 
 	if (error == ENETDOWN || error == ENXIO) {
-		port_state_set(queue->port, PORT_DOWN);
+		device_failed(queue);
 		return;
 	}
 	/* The packet is gone: its kind of super-packet has no virtio-net header. */
@@ -272,7 +290,10 @@ static void send_failed(struct port_queue *queue, struct context *context, struc
 		return;
 	case ENETDOWN:
 	case ENXIO:
-		port_state_set(queue->port, error == ENXIO ? PORT_GONE : PORT_DOWN);
+		if (error == ENXIO)
+			port_state_set(queue->port, PORT_GONE);
+		else
+			device_failed(queue);
 		sending_drop(sending, context, v, n - sending->done, DROP_TX_DOWN);
 		return;
 	case EMSGSIZE:

@@ -274,6 +274,34 @@ static void interface_down_up_away(void **state)
 	rig_end(rig);
 }
 
+/* The socket's error is read only once the interface is up again: it is up all the same. */
+static void an_old_error_is_old(void **state)
+{
+	struct error err = {0};
+	struct rig *rig;
+	struct port *b;
+	int at_a, at_b;
+
+	(void)state;
+	rig = rig_begin(POLLER_THREAD);
+	rig_port(rig, rig->inner, "packet:in0");
+	b = rig_port(rig, rig->inner, "packet:in1");
+	at_a = rig_raw(rig, rig->left, NETNS_OUTER);
+	at_b = rig_raw(rig, rig->right, NETNS_OUTER);
+	assert_int_equal(napi_disable(b->queue[0].napi, NSEC_PER_SEC), 0);
+	netlab_link_up(rig->links.lab, rig->inner, "in1", false, &err);
+	rig_wait_state(b, PORT_DOWN);
+	netlab_link_up(rig->links.lab, rig->inner, "in1", true, &err);
+	rig_wait_state(b, PORT_UP);
+	assert_int_equal(napi_enable(b->queue[0].napi), 0);
+	rig_pass(at_b, at_a, false, 0, 100, 0);
+	rig_pass(at_a, at_b, true, 0, 100, 0);
+	assert_int_equal(b->state, PORT_UP);
+	close(at_a);
+	close(at_b);
+	rig_end(rig);
+}
+
 /* The interface goes away while super-packets are on their way, and comes again under its name. */
 static void reopens_by_name(void **state)
 {
@@ -424,6 +452,7 @@ int main(void)
 		cmocka_unit_test(bypass_ends_where_it_must),
 		cmocka_unit_test(queues_share),
 		cmocka_unit_test(interface_down_up_away),
+		cmocka_unit_test(an_old_error_is_old),
 		cmocka_unit_test(reopens_by_name),
 		cmocka_unit_test(lost_is_counted),
 		cmocka_unit_test(segments_for_mem),
