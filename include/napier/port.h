@@ -95,6 +95,13 @@ struct port_ops {
 			    uint32_t n);
 
 	/*
+	 * In place of receive, for a kind whose NAPIs do other work than take packets from a
+	 * device (those that the engine opens itself): all of a NAPI's poll, up to budget units of
+	 * work. Less than budget means: complete me. NULL: receive, then the port's handler.
+	 */
+	uint32_t (*poll)(struct napi *napi, struct context *context, uint32_t budget);
+
+	/*
 	 * Takes the first k of n packets, owning those, and returns k; the caller tries once more
 	 * after a kick and drops the rest as DROP_TX_FULL. A packet that can never be sent is taken
 	 * and dropped with packet_drop; what was sent it counts with port_sent, once per call.

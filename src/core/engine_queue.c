@@ -75,7 +75,7 @@ int queue_begin(struct port_queue *queue, struct napi *napi, struct lock *lock, 
 	settings_find(&engine->settings, queue->port->name, (int)queue->index, &settings);
 	napi->engine = engine;
 	napi->queue = queue;
-	napi->poll = queue_poll;
+	napi->poll = queue->port->ops->poll ? queue->port->ops->poll : queue_poll;
 	napi->weight = settings.weight_set ? settings.weight : engine->config.weight;
 	napi->softnet = settings.cpu_set ? engine_softnet(engine, settings.cpu) : NULL;
 	napi_idle_suspend_set(napi, settings.idle_suspend_set ? settings.idle_suspend_usecs
