@@ -91,6 +91,51 @@ static void place_fill(struct fdb_entry *e, uint64_t key, uint32_t port, uint32_
 }
 
 /*
+ * A purge that is under way. While one reads the table, an entry that it has yet to come to may be
+ * moved to a place that it has passed; so who moves one looks here first.
+ */
+struct fdb_purge {
+	uint32_t port, vid; /* whatever says FDB_ANY, or 0 for idle, does not matter */
+	uint32_t idle;	    /* not seen for more than this many seconds, at `now` */
+	uint32_t now;
+	struct fdb_purge *next;
+};
+
+static bool matches(const struct fdb_entry *e, const struct fdb_purge *purge)
+{
+	uint64_t key = atomic_load_explicit(&e->key, memory_order_acquire);
+
+	if (!key)
+		return false;
+	if (purge->port != FDB_ANY &&
+	    atomic_load_explicit(&e->port, memory_order_relaxed) != purge->port)
+		return false;
+	if (purge->vid != FDB_ANY && (key >> 48 & 0xfff) != purge->vid)
+		return false;
+	/* Runners may be ahead of the caller's now: a difference below 0 is fresh. */
+	return !purge->idle ||
+	       (int32_t)(purge->now - atomic_load_explicit(&e->stamp, memory_order_relaxed)) >
+		       (int32_t)purge->idle;
+}
+
+/* Under the lock. */
+static void forget(struct fdb *t, struct fdb_entry *e, const struct fdb_purge *purge)
+{
+	atomic_store_explicit(&e->key, 0, memory_order_relaxed);
+	entries_set(t, fdb_entries(t) - 1);
+	if (purge->idle)
+		count(&t->aged);
+}
+
+static const struct fdb_purge *purge_of(const struct fdb *t, const struct fdb_entry *e)
+{
+	for (const struct fdb_purge *purge = t->purging; purge; purge = purge->next)
+		if (matches(e, purge))
+			return purge;
+	return NULL;
+}
+
+/*
  * Both buckets are full: one of those in them goes to its other bucket. A lookup beside this may
  * miss that address once, as if it had not been learnt yet.
  */
@@ -99,13 +144,19 @@ static struct fdb_entry *place_make(struct fdb *t, struct fdb_bucket *b)
 	for (unsigned i = 0; i < FDB_WAYS; i++) {
 		struct fdb_entry *e = &b->entry[i], *other;
 		uint64_t key = atomic_load_explicit(&e->key, memory_order_relaxed);
+		const struct fdb_purge *purge = purge_of(t, e);
 
+		if (purge) {
+			forget(t, e, purge);
+			return e;
+		}
 		other = place_find(t, key);
 		if (!other)
 			continue;
 		place_fill(other, key, atomic_load_explicit(&e->port, memory_order_relaxed),
 			   atomic_load_explicit(&e->stamp, memory_order_relaxed));
-		atomic_store_explicit(&e->key, 0, memory_order_relaxed);
+		t->relocated++;
+		atomic_store_explicit(&e->key, 0, memory_order_release);
 		return e;
 	}
 	return NULL;
@@ -152,55 +203,35 @@ bool fdb_learn(struct fdb *t, uint64_t key, uint32_t port, uint32_t now)
 	return known;
 }
 
-/* What to forget; whatever says FDB_ANY, or 0 for idle, does not matter. */
-struct criteria {
-	uint32_t port, vid;
-	uint32_t idle; /* not seen for more than this many seconds, at `now` */
-	uint32_t now;
-};
-
-static bool matches(const struct fdb_entry *e, const struct criteria *c)
+static void purge_run(struct fdb *t, struct fdb_purge *purge)
 {
-	uint64_t key = atomic_load_explicit(&e->key, memory_order_acquire);
+	struct fdb_purge **at = &t->purging;
 
-	if (!key)
-		return false;
-	if (c->port != FDB_ANY && atomic_load_explicit(&e->port, memory_order_relaxed) != c->port)
-		return false;
-	if (c->vid != FDB_ANY && (key >> 48 & 0xfff) != c->vid)
-		return false;
-	/* Runners may be ahead of the caller's now: a difference below 0 is fresh. */
-	return !c->idle ||
-	       (int32_t)(c->now - atomic_load_explicit(&e->stamp, memory_order_relaxed)) >
-		       (int32_t)c->idle;
-}
-
-static uint32_t forget(struct fdb *t, const struct criteria *c)
-{
-	uint32_t forgotten = 0;
-
+	lock_acquire(&t->lock);
+	purge->next = t->purging;
+	t->purging = purge;
+	lock_release(&t->lock);
 	for (uint32_t i = 0; i < (t->mask + 1) * FDB_WAYS; i++) {
 		struct fdb_entry *e = &t->bucket[i / FDB_WAYS].entry[i % FDB_WAYS];
 
 		/* The first look is without the lock: most stay. */
-		if (!matches(e, c))
+		if (!matches(e, purge))
 			continue;
 		lock_acquire(&t->lock);
-		if (matches(e, c)) {
-			atomic_store_explicit(&e->key, 0, memory_order_relaxed);
-			entries_set(t, fdb_entries(t) - 1);
-			forgotten++;
-			if (c->idle)
-				count(&t->aged);
-		}
+		if (matches(e, purge))
+			forget(t, e, purge);
 		lock_release(&t->lock);
 	}
-	return forgotten;
+	lock_acquire(&t->lock);
+	while (*at != purge)
+		at = &(*at)->next;
+	*at = purge->next;
+	lock_release(&t->lock);
 }
 
 void fdb_purge(struct fdb *t, uint32_t port, uint32_t vid)
 {
-	forget(t, &(struct criteria){.port = port, .vid = vid});
+	purge_run(t, &(struct fdb_purge){.port = port, .vid = vid});
 }
 
 /* The oldest stamp of all, or now. */
@@ -212,7 +243,7 @@ static uint32_t oldest(const struct fdb *t, uint32_t now)
 		struct fdb_entry *e = &t->bucket[i / FDB_WAYS].entry[i % FDB_WAYS];
 		uint32_t s = atomic_load_explicit(&e->stamp, memory_order_relaxed);
 
-		if (atomic_load_explicit(&e->key, memory_order_relaxed) && (int32_t)(s - stamp) < 0)
+		if (atomic_load_explicit(&e->key, memory_order_acquire) && (int32_t)(s - stamp) < 0)
 			stamp = s;
 	}
 	return stamp;
@@ -220,11 +251,18 @@ static uint32_t oldest(const struct fdb *t, uint32_t now)
 
 void fdb_age(struct fdb *t, uint32_t now, uint32_t seconds)
 {
+	uint64_t relocated;
+
 	/* Stamps only grow, so the table need not be read again before the oldest can be due. */
 	if (!fdb_entries(t) || (int32_t)(now - t->due) < 0)
 		return;
-	forget(t, &(struct criteria){.port = FDB_ANY, .vid = FDB_ANY, .idle = seconds, .now = now});
+	purge_run(t, &(struct fdb_purge){
+			     .port = FDB_ANY, .vid = FDB_ANY, .idle = seconds, .now = now});
+	relocated = t->relocated;
 	t->due = oldest(t, now) + seconds + 1;
+	/* The oldest may be the one that was moved out of sight: look again the next time. */
+	if (t->relocated != relocated)
+		t->due = now;
 }
 
 uint32_t fdb_copy(const struct fdb *t, uint32_t *position, struct fdb_copy *out, uint32_t n)

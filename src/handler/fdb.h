@@ -14,7 +14,8 @@
  *  ------------------------+--------------------+---------------------
  *  fdb_find, fdb_seen      | anything           | none
  *  fdb_learn               | anything           | taken inside
- *  fdb_purge, fdb_age      | anything but age   | taken inside, an entry at a time
+ *  fdb_purge, fdb_age      | anything but age   | taken inside, an entry at a time; none is
+ *                          |                    | missed for being moved meanwhile
  *  fdb_copy, fdb_entries   | anything           | none
  *
  * A place is reused in this order: key = 0, port, key = the new one; port and key are release
@@ -62,6 +63,8 @@ struct fdb {
 	struct lock lock __attribute__((aligned(64)));
 	_Atomic uint32_t entries;
 	_Atomic uint64_t learned, moved, aged;
+	_Atomic uint64_t relocated; /* entries that made room, to their other bucket */
+	struct fdb_purge *purging;  /* purges under way; under the lock */
 	uint32_t due; /* nothing can be too old before; fdb_age's own */
 };
 
