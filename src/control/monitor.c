@@ -16,6 +16,7 @@
 
 #define MESSAGES_MAX 16 /* datagrams a step */
 #define MESSAGE_SIZE 32768
+#define RETRY (1 * NSEC_PER_SEC) /* after a dump that the kernel refused */
 
 struct monitor_netns {
 	struct irq irq; /* of socket */
@@ -27,6 +28,7 @@ struct monitor_netns {
 	bool dumping; /* the kernel is answering a dump */
 	bool stale;   /* another dump is needed */
 	bool torn;    /* the links changed while they were dumped */
+	int64_t due;  /* no dump is asked for before */
 	struct watch *watches;
 	struct monitor_netns *next;
 };
@@ -161,7 +163,14 @@ void monitor_unwatch(struct monitor *monitor, struct watch *watch)
 	watch->netns = NULL;
 }
 
-static bool dump_start(struct monitor_netns *netns)
+static void dump_failed(struct monitor_netns *netns, int64_t now)
+{
+	netns->dumping = false;
+	netns->stale = true;
+	netns->due = now + RETRY;
+}
+
+static void dump_start(struct monitor_netns *netns, int64_t now)
 {
 	char buffer[MNL_NLMSG_HDRLEN + MNL_ALIGN(sizeof(struct ifinfomsg))];
 	struct nlmsghdr *header = mnl_nlmsg_put_header(buffer);
@@ -170,13 +179,14 @@ static bool dump_start(struct monitor_netns *netns)
 	header->nlmsg_type = RTM_GETLINK;
 	header->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
 	info->ifi_family = AF_UNSPEC;
-	if (mnl_socket_sendto(netns->socket, header, header->nlmsg_len) < 0)
-		return false; /* tried again with the next message */
+	if (mnl_socket_sendto(netns->socket, header, header->nlmsg_len) < 0) {
+		dump_failed(netns, now);
+		return;
+	}
 	netns->stale = netns->torn = false;
 	netns->dumping = true;
 	for (struct watch *w = netns->watches; w; w = w->next)
 		w->seen = false;
-	return true;
 }
 
 /* Whoever was not in a whole dump is not there. */
@@ -229,7 +239,18 @@ static void link_message(struct monitor *monitor, struct monitor_netns *netns,
 	}
 }
 
-static void message_read(struct monitor *monitor, struct monitor_netns *netns, int n)
+/* What the kernel says at the end of a dump, or in place of one: 0 or a negative errno. */
+static int dump_error(const struct nlmsghdr *header)
+{
+	int error = 0;
+
+	/* Both messages begin with it. */
+	if (mnl_nlmsg_get_payload_len(header) >= sizeof(error))
+		memcpy(&error, mnl_nlmsg_get_payload(header), sizeof(error));
+	return error;
+}
+
+static void message_read(struct monitor *monitor, struct monitor_netns *netns, int n, int64_t now)
 {
 	const struct nlmsghdr *header = (const struct nlmsghdr *)monitor->message;
 
@@ -242,52 +263,65 @@ static void message_read(struct monitor *monitor, struct monitor_netns *netns, i
 			link_message(monitor, netns, header);
 			break;
 		case NLMSG_DONE:
-			dump_end(monitor, netns);
-			break;
 		case NLMSG_ERROR:
-			netns->dumping = false;
+			if (dump_error(header))
+				dump_failed(netns, now);
+			else if (header->nlmsg_type == NLMSG_DONE)
+				dump_end(monitor, netns);
 			break;
 		}
 	}
 }
 
-static void netns_work(struct monitor *monitor, struct monitor_netns *netns)
+static void netns_work(struct monitor *monitor, struct monitor_netns *netns, int64_t now)
 {
-	bool started = !netns->stale || netns->dumping || dump_start(netns);
-
+	if (netns->stale && !netns->dumping && now >= netns->due)
+		dump_start(netns, now);
 	for (int i = 0; i < MESSAGES_MAX; i++) {
 		ssize_t n = recv(netns->irq.fd, monitor->message, sizeof(monitor->message),
-				 MSG_DONTWAIT);
+				 MSG_DONTWAIT | MSG_TRUNC);
 
+		if (n > (ssize_t)sizeof(monitor->message)) {
+			netns->torn = true; /* the rest of it is lost */
+			n = sizeof(monitor->message);
+		}
 		if (n > 0) {
-			message_read(monitor, netns, (int)n);
+			message_read(monitor, netns, (int)n, now);
 		} else if (n < 0 && errno == ENOBUFS) {
 			/* A dump is not dropped, but may tell of links before what was. */
 			netns->torn = true;
-			netns->stale = !netns->dumping;
 		} else {
-			netns->readable = started && netns->stale && !netns->dumping;
-			return;
+			netns->readable = false;
+			break;
 		}
+	}
+	/* While a dump is under way its end sees to that. */
+	if (netns->torn && !netns->dumping) {
+		netns->torn = false;
+		netns->stale = true;
 	}
 }
 
-bool monitor_work(struct monitor *monitor)
+int64_t monitor_work(struct monitor *monitor, int64_t now)
 {
-	bool more = false;
+	int64_t next = TIME_NEVER;
 
 	for (struct monitor_netns **at = &monitor->netns; *at;) {
 		struct monitor_netns *netns = *at;
+		bool asks = netns->stale && !netns->dumping;
 
-		if (netns->readable)
-			netns_work(monitor, netns);
+		if (netns->readable || (asks && now >= netns->due))
+			netns_work(monitor, netns, now);
 		if (!netns->watches) {
 			*at = netns->next;
 			netns_close(netns);
 			continue;
 		}
-		more |= netns->readable;
+		if (netns->readable)
+			next = now;
+		else if (netns->stale && !netns->dumping && netns->due < next)
+			next = netns->due;
 		at = &netns->next;
 	}
-	return more;
+	return next;
 }

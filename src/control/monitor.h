@@ -41,7 +41,10 @@ int monitor_watch(struct monitor *monitor, struct watch *watch, const char *netn
 /* One that is not being watched: no effect. */
 void monitor_unwatch(struct monitor *monitor, struct watch *watch);
 
-/* A bounded piece of work; true when there is more. */
-bool monitor_work(struct monitor *monitor);
+/*
+ * A bounded piece of work. Returns when there is more, `now` or later, TIME_NEVER when only an
+ * interrupt tells. What the kernel refused to tell is asked for again after a second.
+ */
+int64_t monitor_work(struct monitor *monitor, int64_t now);
 
 #endif

@@ -51,8 +51,9 @@ static struct step service_step(void *arg)
 	if (!atomic_load_explicit(&service->ready, memory_order_acquire))
 		return STEP(STEP_WAIT);
 	next = server_work(service->server, now);
-	if (monitor_work(service->monitor))
-		next = now;
+	again = monitor_work(service->monitor, now);
+	if (again < next)
+		next = again;
 	again = service_ports_retry(service, now);
 	if (again < next)
 		next = again;
