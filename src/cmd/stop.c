@@ -12,25 +12,61 @@
 #define STOP_SECONDS 60
 #define LOOK_MS 10
 
+enum { LOOKS = STOP_SECONDS * 1000 / LOOK_MS };
+
+static void pause_short(void)
+{
+	struct timespec pause = {.tv_nsec = LOOK_MS * 1000000};
+
+	nanosleep(&pause, NULL);
+}
+
+static int not_ended(pid_t pid)
+{
+	return complain("the engine (pid %d) has not ended within %d s: kill it", (int)pid,
+			STOP_SECONDS);
+}
+
 /* The lock is the last thing an engine gives back. */
 static int end_wait(const struct rundir *dir, int fd)
 {
-	struct timespec pause = {.tv_nsec = LOOK_MS * 1000000};
 	pid_t pid = 0;
 	char byte;
 
 	(void)!read(fd, &byte, 1); /* the engine closes the connection when it has ended */
-	for (int i = 0; i < STOP_SECONDS * 1000 / LOOK_MS; i++) {
+	for (int i = 0; i < LOOKS; i++) {
 		pid_t now = rundir_owner(dir);
 
 		/* Another engine may have come up in its place. */
 		if (!now || (pid > 0 && now > 0 && now != pid))
 			return DONE;
 		pid = now;
-		nanosleep(&pause, NULL);
+		pause_short();
 	}
-	return complain("the engine (pid %d) has not ended within %d s: kill it", (int)pid,
-			STOP_SECONDS);
+	return not_ended(pid);
+}
+
+/*
+ * -1: connected. An engine that just starts takes connections soon; one that just ends, stopped by
+ * somebody else, has let go of its socket before the rest, and then its end is what was asked for.
+ */
+static int engine_reach(const struct rundir *dir, int *fd)
+{
+	struct error err;
+	bool met = false;
+
+	for (int i = 0; i < LOOKS; i++) {
+		*fd = client_connect(dir, &err);
+		if (*fd >= 0)
+			return -1;
+		if (*fd == -ENOENT && met)
+			return DONE;
+		if (*fd != -EAGAIN)
+			return complain("%s", err.text);
+		met = true;
+		pause_short();
+	}
+	return not_ended(rundir_owner(dir));
 }
 
 static int stop_run(int argc, char **argv)
@@ -52,9 +88,9 @@ static int stop_run(int argc, char **argv)
 	rc = which_dir(&which, &dir);
 	if (rc)
 		return rc;
-	fd = client_connect(&dir, &err);
-	if (fd < 0)
-		return complain("%s", err.text);
+	rc = engine_reach(&dir, &fd);
+	if (rc >= 0)
+		return rc;
 	rc = client_ask(fd, json_pack("{s:s}", "request", "stop"), &answer, &err);
 	/* One that ends already, for somebody else, answers no more. */
 	if (rc && rc != -ECONNRESET && rc != -EPIPE)

@@ -14,8 +14,16 @@
 
 #define ANSWER_MAX (256u << 20) /* a whole table of addresses as text, with room */
 
+/* The lock is the first that an engine takes, and the last that it gives back. */
 static int nobody(const struct rundir *dir, struct error *err)
 {
+	pid_t pid = rundir_owner(dir);
+
+	if (pid > 0)
+		return error_set(err, -EAGAIN,
+				 "the engine named %s (pid %d) is just starting or ending: try "
+				 "again",
+				 strrchr(dir->path, '/') + 1, (int)pid);
 	return error_set(err, -ENOENT, "no engine named %s is running (run directory %s)",
 			 strrchr(dir->path, '/') + 1, dir->path);
 }

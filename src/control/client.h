@@ -13,7 +13,8 @@
 #define CLIENT_TIMEOUT_MS 30000
 
 /*
- * Connects to the engine of this run directory. -ENOENT: none runs. -EACCES. Returns a descriptor.
+ * Connects to the engine of this run directory. -ENOENT: none runs. -EAGAIN: one just starts or
+ * ends. -EACCES. Returns a descriptor.
  */
 int client_connect(const struct rundir *dir, struct error *err);
 
@@ -25,8 +26,8 @@ int client_connect(const struct rundir *dir, struct error *err);
 int client_ask(int fd, json_t *request, json_t **answer, struct error *err);
 
 /*
- * Maps the counters of a running engine, to be read only. -ENOENT: none runs. -EPROTO: made by
- * another version, or not what it should be.
+ * Maps the counters of a running engine, to be read only. -ENOENT, -EAGAIN: as above. -EPROTO: made
+ * by another version, or not what it should be.
  */
 int counters_map(const struct rundir *dir, const struct counters_file **out, struct error *err);
 void counters_unmap(const struct counters_file *file);

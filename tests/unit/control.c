@@ -481,8 +481,14 @@ static void client_refuses(void **state)
 	assert_int_equal(counters_map(&dir, &file, &err), -ENOENT);
 	assert_string_equal(err.text, says);
 	assert_int_equal(rundir_lock(&dir, &err), 0);
+	/* Its lock is there, and nothing else: it starts, or ends. */
 	touch(dir.path, "counters");
-	assert_int_equal(counters_map(&dir, &file, &err), -ENOENT);
+	snprintf(says, sizeof(says),
+		 "the engine named x (pid %d) is just starting or ending: try again", getpid());
+	assert_int_equal(counters_map(&dir, &file, &err), -EAGAIN);
+	assert_string_equal(err.text, says);
+	assert_int_equal(client_connect(&dir, &err), -EAGAIN);
+	assert_string_equal(err.text, says);
 	rundir_file(&dir, "counters", says);
 	assert_int_equal(truncate(says, 100000), 0);
 	assert_int_equal(counters_map(&dir, &file, &err), -EPROTO);
