@@ -6,6 +6,15 @@ _napier_pollers() {
 	napier set --help 2>/dev/null | sed -n 's/^ *poller=\([^ ]*\).*/\1/p' | tr '|' ' '
 }
 
+_napier_deferrals() {
+	napier set --help 2>/dev/null | sed -n 's/^ *deferral=\([^ ]*\).*/\1/p' | tr '|' ' '
+}
+
+# The engine's CPUs, as its threads irq/N.
+_napier_cpus() {
+	napier show --json "${engine[@]}" 2>/dev/null | sed -n 's|.*"name": "irq/\([0-9]*\)".*|cpu/\1|p'
+}
+
 # Names of ports and queues of the engine that the command line is about.
 _napier_names() {
 	napier show --names "${engine[@]}" 2>/dev/null
@@ -42,17 +51,28 @@ _napier_words() {
 		;;
 	set)
 		case $before:$cur in
-		0:*) echo default; _napier_names ;;
+		0:*)
+			echo default engine
+			_napier_names
+			_napier_cpus
+			;;
 		*:poller=*) printf 'poller=%s\n' $(_napier_pollers) ;;
 		*:class=*) printf '%s\n' class=fair class=fifo ;;
 		*:cpus=*) echo cpus=any ;;
+		*:deferral=*) printf 'deferral=%s\n' $(_napier_deferrals) ;;
 		[1-9]*:*)
-			if [ "$first" = default ]; then
-				echo poller=
-			else
+			case $first in
+			default) echo poller= ;;
+			engine)
+				printf '%s\n' dev_weight= netdev_budget= netdev_budget_usecs= \
+					deferral=
+				;;
+			cpu/*) echo deferral= ;;
+			*)
 				printf '%s\n' poller= weight= idle_suspend= cpu= cpus= class= nice= \
 					priority=
-			fi
+				;;
+			esac
 			;;
 		esac
 		;;

@@ -144,7 +144,8 @@ struct cpu_record {
 	uint32_t cpu;
 	_Atomic int32_t irq_tid;
 	_Atomic int32_t ksoftirqd_tid;
-	char reserved[48];
+	_Atomic uint32_t deferral; /* enum deferral */
+	char reserved[44];
 	struct cpu_counters counters;
 } __attribute__((aligned(64)));
 
@@ -159,6 +160,9 @@ struct counters_file {
 	uint32_t cpu_size, queue_size;	 /* of one record */
 	int64_t started;		 /* CLOCK_REALTIME, ns */
 	_Atomic uint32_t poller_default; /* enum poller, of NAPIs to come */
+	_Atomic uint32_t weight;	 /* dev_weight */
+	_Atomic uint32_t budget;	 /* netdev_budget */
+	_Atomic uint32_t budget_usecs;	 /* netdev_budget_usecs */
 	char engine[32];
 	char version_text[32];
 } __attribute__((aligned(64)));

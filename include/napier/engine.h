@@ -16,6 +16,15 @@
 
 enum log_level { LEVEL_ERROR, LEVEL_WARNING, LEVEL_INFO };
 
+/*
+ * When softirq work of an engine CPU is left to its ksoftirqd, an ordinary runner there.
+ *   restart-limit       after `restarts` rounds in a row or restart_usecs
+ *   never               not at all: irq/N lets its equals run after that, and goes on itself
+ */
+enum deferral { DEFERRAL_RESTART_LIMIT, DEFERRAL_NEVER, DEFERRAL_MAX };
+
+const char *deferral_name(enum deferral deferral);
+
 /* The kernel's names and defaults; 0 in any field means its default. */
 struct engine_config {
 	const char *name;	     /* "default" */
@@ -32,6 +41,7 @@ struct engine_config {
 	uint32_t idle_suspend_usecs; /* of NAPIs to come: busy-poll rests after so long; 0: never */
 	uint32_t restarts;	     /* rounds in a row before ksoftirqd takes over, 10 */
 	uint32_t restart_usecs;	     /* or this long, 2000 us */
+	enum deferral deferral;	     /* of every engine CPU */
 	struct placement interrupt;  /* class and level of irq/N; cpus is ignored */
 	uint32_t workers;	     /* of the workqueue; 0: one per engine CPU, two at least */
 	struct placement worker;     /* of kworker/N; no CPUs: the engine's */
@@ -103,6 +113,32 @@ int engine_queue_set(struct engine *engine, const char *port, int queue,
 		     const struct queue_settings *settings, int64_t *took, struct error *err);
 /* The default for NAPIs to come. */
 int engine_poller_default_set(struct engine *engine, enum poller poller);
+
+/* Of one engine CPU; what is not set stays. */
+struct cpu_settings {
+	bool deferral_set;
+	enum deferral deferral;
+};
+
+#define ENGINE_BUDGET_MAX 1000000
+#define ENGINE_BUDGET_USECS_MAX 1000000
+
+/* Of the engine as a whole, with the kernel's names; what is not set stays. */
+struct engine_settings {
+	bool weight_set, budget_set, budget_usecs_set;
+	uint32_t weight;	  /* dev_weight: of NAPIs for which none is set, there or to come */
+	uint32_t budget;	  /* netdev_budget: 1..ENGINE_BUDGET_MAX */
+	uint32_t budget_usecs;	  /* netdev_budget_usecs: 1..ENGINE_BUDGET_USECS_MAX */
+	struct cpu_settings cpus; /* of every engine CPU */
+};
+
+/*
+ * In force at the next round, without a pause in polling. All or nothing. -ERANGE, -EINVAL; for a
+ * CPU that is not the engine's -ENODEV.
+ */
+int engine_set(struct engine *engine, const struct engine_settings *settings, struct error *err);
+int engine_cpu_set(struct engine *engine, unsigned cpu, const struct cpu_settings *settings,
+		   struct error *err);
 
 /*
  * A context for a thread of the application's own that allocates, sends or frees packets. It polls

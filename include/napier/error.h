@@ -11,7 +11,7 @@
 
 #pragma GCC visibility push(default)
 
-#define ERROR_TEXT_MAX 384
+#define ERROR_TEXT_MAX 640
 
 struct error {
 	int code; /* negative errno, 0 while nothing failed */

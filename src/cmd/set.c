@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <control/client.h>
+#include <control/engine_wish.h>
 #include <control/wish.h>
 
 #include <cmd/cmd.h>
@@ -11,8 +12,40 @@
 #include <cmd/target.h>
 #include <cmd/view.h>
 
+/* What is asked, judged. */
+struct asked {
+	struct wish wish;
+	struct engine_settings engine;
+	struct cpu_settings cpu;
+};
+
+static const char *key_names(const struct target *target)
+{
+	switch (target->kind) {
+	case TARGET_ENGINE:
+		return ENGINE_WISH_KEYS;
+	case TARGET_CPU:
+		return CPU_WISH_KEYS;
+	default:
+		return WISH_KEYS;
+	}
+}
+
+static int key_take(const struct target *target, struct asked *asked, const char *key,
+		    const char *value, struct error *err)
+{
+	switch (target->kind) {
+	case TARGET_ENGINE:
+		return engine_wish_key(&asked->engine, key, value, err);
+	case TARGET_CPU:
+		return cpu_wish_key(&asked->cpu, key, value, err);
+	default:
+		return wish_key(&asked->wish, key, value, err);
+	}
+}
+
 /* Judges the keys here, so that a slip is told as one. MISUSED after a complaint. */
-static int keys_take(char **keys, struct wish *wish, json_t *object)
+static int keys_take(char **keys, const struct target *target, struct asked *asked, json_t *object)
 {
 	struct queue_settings ignored;
 	struct error err;
@@ -21,13 +54,14 @@ static int keys_take(char **keys, struct wish *wish, json_t *object)
 		char *value = strchr(*keys, '=');
 
 		if (!value)
-			return misused("\"%s\" is not KEY=VALUE: the keys are " WISH_KEYS, *keys);
+			return misused("\"%s\" is not KEY=VALUE: the keys are %s", *keys,
+				       key_names(target));
 		*value++ = '\0';
-		if (wish_key(wish, *keys, value, &err))
+		if (key_take(target, asked, *keys, value, &err))
 			return misused("%s", err.text);
 		json_object_set_new(object, *keys, json_string(value));
 	}
-	if (wish_settings(wish, &ignored, &err))
+	if (wish_settings(&asked->wish, &ignored, &err))
 		return misused("%s", err.text);
 	return DONE;
 }
@@ -94,11 +128,59 @@ static void queue_print(const struct wish *wish, const json_t *queue, int pid)
 	putchar('\n');
 }
 
+static void queues_print(const struct target *target, const struct wish *wish, const json_t *answer,
+			 int pid)
+{
+	const json_t *queues = json_object_get(answer, "queues");
+
+	for (size_t i = 0; i < json_array_size(queues); i++)
+		queue_print(wish, json_array_get(queues, i), pid);
+	if (json_array_size(queues))
+		return;
+	if (target->queue < 0)
+		printf("%s: kept, as there is no such port now: napier show lists them\n",
+		       target->port);
+	else
+		printf("%s/%d: kept, as there is no such queue now\n", target->port, target->queue);
+}
+
+static void cpu_print(const struct cpu_settings *asked, const json_t *cpu)
+{
+	printf("cpu/%lld", view_number(cpu, "cpu"));
+	if (asked->deferral_set)
+		printf(" deferral %s", view_text(cpu, "deferral"));
+	putchar('\n');
+}
+
+static void engine_print(const struct engine_settings *asked, const json_t *answer)
+{
+	const struct {
+		const char *name;
+		bool set;
+	} numbers[] = {
+		{"dev_weight", asked->weight_set},
+		{"netdev_budget", asked->budget_set},
+		{"netdev_budget_usecs", asked->budget_usecs_set},
+	};
+	const json_t *cpus = json_object_get(answer, "cpus");
+	const char *before = "engine ";
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+		if (!numbers[i].set)
+			continue;
+		printf("%s%s %lld", before, numbers[i].name, view_number(answer, numbers[i].name));
+		before = ", ";
+	}
+	if (*before == ',')
+		putchar('\n');
+	for (size_t i = 0; asked->cpus.deferral_set && i < json_array_size(cpus); i++)
+		cpu_print(&asked->cpus, json_array_get(cpus, i));
+}
+
 static int set_ask(const struct rundir *dir, json_t *request, const struct target *target,
-		   const struct wish *wish)
+		   const struct asked *asked)
 {
 	struct error err;
-	const json_t *queues;
 	json_t *answer;
 	int fd = client_connect(dir, &err);
 
@@ -109,28 +191,39 @@ static int set_ask(const struct rundir *dir, json_t *request, const struct targe
 	if (client_ask(fd, request, &answer, &err))
 		return complain("%s", err.text);
 	close(fd);
-	queues = json_object_get(answer, "queues");
-	for (size_t i = 0; i < json_array_size(queues); i++)
-		queue_print(wish, json_array_get(queues, i), (int)rundir_owner(dir));
-	if (!target)
+	switch (target->kind) {
+	case TARGET_PORT:
+		queues_print(target, &asked->wish, answer, (int)rundir_owner(dir));
+		break;
+	case TARGET_DEFAULT:
 		printf("default poller %s\n", view_text(answer, "poller"));
-	else if (!json_array_size(queues) && target->queue < 0)
-		printf("%s: kept, as there is no such port now: napier show lists them\n",
-		       target->port);
-	else if (!json_array_size(queues))
-		printf("%s/%d: kept, as there is no such queue now\n", target->port, target->queue);
+		break;
+	case TARGET_ENGINE:
+		engine_print(&asked->engine, answer);
+		break;
+	case TARGET_CPU:
+		cpu_print(&asked->cpu, answer);
+		break;
+	}
 	json_decref(answer);
 	return DONE;
 }
 
 static json_t *set_request(const struct target *target, json_t *keys)
 {
-	json_t *request =
-		json_pack("{s:s, s:O}", "request", target ? "set" : "default", "keys", keys);
+	static const char *const requests[] = {
+		[TARGET_PORT] = "set",
+		[TARGET_CPU] = "cpu",
+		[TARGET_ENGINE] = "engine",
+		[TARGET_DEFAULT] = "default",
+	};
+	json_t *request = json_pack("{s:s, s:O}", "request", requests[target->kind], "keys", keys);
 
-	if (target)
+	if (target->kind == TARGET_CPU)
+		json_object_set_new(request, "cpu", json_integer(target->cpu));
+	if (target->kind == TARGET_PORT)
 		json_object_set_new(request, "port", json_string(target->port));
-	if (target && target->queue >= 0)
+	if (target->kind == TARGET_PORT && target->queue >= 0)
 		json_object_set_new(request, "queue", json_integer(target->queue));
 	return request;
 }
@@ -139,11 +232,10 @@ static int set_run(int argc, char **argv)
 {
 	static const struct option options[] = {WHICH_LONG, {0}};
 	struct which which = {0};
-	struct wish wish = {0};
+	struct asked asked = {0};
 	struct target target;
 	struct rundir dir;
 	struct error err;
-	bool defaults;
 	json_t *keys;
 	int option, rc;
 
@@ -153,18 +245,16 @@ static int set_run(int argc, char **argv)
 			return rc;
 	}
 	if (argc - optind < 2)
-		return misused("set: give PORT[/QUEUE] or default, then KEY=VALUE…");
-	defaults = !strcmp(argv[optind], "default");
-	if (!defaults && target_parse(argv[optind], &target, &err))
+		return misused("set: give PORT[/QUEUE], default, engine or cpu/N, then KEY=VALUE…");
+	if (target_parse(argv[optind], &target, &err))
 		return misused("%s", err.text);
 	rc = which_dir(&which, &dir);
 	if (rc)
 		return rc;
 	keys = json_object();
-	rc = keys_take(argv + optind + 1, &wish, keys);
+	rc = keys_take(argv + optind + 1, &target, &asked, keys);
 	if (rc == DONE)
-		rc = set_ask(&dir, set_request(defaults ? NULL : &target, keys),
-			     defaults ? NULL : &target, &wish);
+		rc = set_ask(&dir, set_request(&target, keys), &target, &asked);
 	json_decref(keys);
 	return rc;
 }
@@ -174,6 +264,7 @@ const struct command command_set = {
 	.summary = "move polling, live: pollers, weights, CPUs, classes",
 	.usage = "Usage: napier set [OPTION…] PORT[/QUEUE] KEY=VALUE…\n"
 		 "       napier set [OPTION…] default poller=POLLER\n"
+		 "       napier set [OPTION…] engine|cpu/N KEY=VALUE…\n"
 		 "Changes how a port's queues are polled, all keys or none, and prints what then "
 		 "holds.\nWhat is set for a port or queue that is not there is kept for when it "
 		 "comes.\n\n"
@@ -188,6 +279,13 @@ const struct command command_set = {
 		 "  class=fifo priority=1..99\n\n"
 		 "A thread of its own is what poller thread gives to each queue; cpus and class "
 		 "are\n"
-		 "kept for it while another polls.\n\n" WHICH_USAGE,
+		 "kept for it while another polls.\n\n"
+		 "Of the engine as a whole:\n"
+		 "  netdev_budget=N          packets a softirq round\n"
+		 "  netdev_budget_usecs=USEC time of a round\n"
+		 "  dev_weight=1..64         packets a poll, where no weight is set\n"
+		 "Of an engine CPU, cpu/N, or with engine of all of them:\n"
+		 "  deferral=restart-limit|never\n"
+		 "                           when softirq is left to ksoftirqd\n\n" WHICH_USAGE,
 	.run = set_run,
 };

@@ -5,16 +5,37 @@
 
 #include <cmd/target.h>
 
+/* "cpu/N"; text is what follows "cpu". */
+static int cpu_take(const char *text, struct target *out, struct error *err)
+{
+	bool number = *text == '/' && text[1] && !text[1 + strspn(text + 1, "0123456789")];
+
+	if (!number || strlen(text + 1) > 4 || atoi(text + 1) >= CPU_MAX)
+		return error_set(err, -EINVAL,
+				 "\"cpu%.40s\": an engine CPU is written cpu/N, N being 0..%d, and "
+				 "all of them engine",
+				 text, CPU_MAX - 1);
+	out->kind = TARGET_CPU;
+	out->cpu = (unsigned)atoi(text + 1);
+	return 0;
+}
+
 int target_parse(const char *text, struct target *out, struct error *err)
 {
 	const char *slash = strrchr(text, '/');
 	bool queue = slash && slash[1] && slash[1 + strspn(slash + 1, "0123456789")] == '\0';
 	size_t n = queue ? (size_t)(slash - text) : strlen(text);
 
+	*out = (struct target){.queue = -1};
+	if (!strcmp(text, "engine") || !strcmp(text, "default")) {
+		out->kind = *text == 'e' ? TARGET_ENGINE : TARGET_DEFAULT;
+		return 0;
+	}
+	if (!strncmp(text, "cpu", 3) && (!text[3] || text[3] == '/'))
+		return cpu_take(text + 3, out, err);
 	if (n == 0 || n >= sizeof(out->port))
 		return error_set(err, -EINVAL, "\"%.60s\" is no port: a name of 1 to %zu bytes",
 				 text, sizeof(out->port) - 1);
-	*out = (struct target){.queue = -1};
 	memcpy(out->port, text, n);
 	if (!queue)
 		return 0;

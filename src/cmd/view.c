@@ -128,6 +128,7 @@ static json_t *cpu_json(const struct counters_file *file, const struct cpu_recor
 	json_t *o = json_object();
 
 	number_set(o, "cpu", r->cpu);
+	json_object_set_new(o, "deferral", json_string(deferral_name((enum deferral)r->deferral)));
 	number_set(o, "interrupts", counter_read(&r->counters.interrupts));
 	number_set(o, "rounds", counter_read(&r->counters.rounds));
 	number_set(o, "squeezed_budget", counter_read(&r->counters.time_squeeze[SQUEEZE_BUDGET]));
@@ -310,6 +311,9 @@ static json_t *engine_json(const struct counters_file *file)
 	snprintf(version, sizeof(version), "%.31s", file->version_text);
 	o = json_pack("{s:s, s:i, s:s, s:s}", "name", name, "pid", (int)file->pid, "version",
 		      version, "default_poller", poller_text(file->poller_default));
+	number_set(o, "dev_weight", file->weight);
+	number_set(o, "netdev_budget", file->budget);
+	number_set(o, "netdev_budget_usecs", file->budget_usecs);
 	number_set(o, "started", (uint64_t)(file->started / NSEC_PER_SEC));
 	number_set(o, "uptime", (uint64_t)(time(NULL) - file->started / NSEC_PER_SEC));
 	return o;

@@ -40,6 +40,9 @@ void view_engine_print(const json_t *view, FILE *out)
 	fprintf(out, "engine %s: pid %lld, up %lld:%02lld:%02lld, napier %s, default poller %s\n",
 		view_text(engine, "name"), view_number(engine, "pid"), up / 3600, up / 60 % 60,
 		up % 60, view_text(engine, "version"), view_text(engine, "default_poller"));
+	fprintf(out, "dev_weight %lld, netdev_budget %lld, netdev_budget_usecs %lld\n",
+		view_number(engine, "dev_weight"), view_number(engine, "netdev_budget"),
+		view_number(engine, "netdev_budget_usecs"));
 }
 
 static void runner_cell(struct table *table, const json_t *thread)
@@ -55,13 +58,13 @@ static void runner_cell(struct table *table, const json_t *thread)
 
 void view_cpus_print(const json_t *view, FILE *out)
 {
-	static const char *const titles[] = {"CPU",	   "INTERRUPTS", "ROUNDS",
-					     "SQZ-BUDGET", "SQZ-TIME",	 "RESTARTS",
-					     "PUNTED",	   "<IRQ",	 "<KSOFTIRQD"};
+	static const char *const titles[] = {"CPU",	 "INTERRUPTS", "ROUNDS", "SQZ-BUDGET",
+					     "SQZ-TIME", "RESTARTS",   "PUNTED", "<DEFERRAL",
+					     "<IRQ",	 "<KSOFTIRQD"};
 	static const char *const numbers[] = {
 		"cpu",		 "interrupts", "rounds", "squeezed_budget",
 		"squeezed_time", "restarts",   "punted"};
-	struct table *table = table_create(9, titles);
+	struct table *table = table_create(10, titles);
 	const json_t *cpus = json_object_get(view, "cpus");
 
 	for (size_t i = 0; table && i < json_array_size(cpus); i++) {
@@ -69,6 +72,7 @@ void view_cpus_print(const json_t *view, FILE *out)
 
 		for (size_t k = 0; k < sizeof(numbers) / sizeof(*numbers); k++)
 			table_cell(table, COLOUR_NONE, "%lld", view_number(cpu, numbers[k]));
+		table_cell(table, COLOUR_NONE, "%s", view_text(cpu, "deferral"));
 		runner_cell(table, json_object_get(cpu, "irq"));
 		runner_cell(table, json_object_get(cpu, "ksoftirqd"));
 	}

@@ -40,7 +40,7 @@ int reader_group(struct reader *r, config_setting_t *group, const struct key *ke
 	for (int i = 0; i < config_setting_length(group); i++) {
 		config_setting_t *s = config_setting_get_elem(group, (unsigned)i);
 		const char *name = config_setting_name(s);
-		char list[ERROR_TEXT_MAX / 2] = "";
+		char list[ERROR_TEXT_MAX - 160] = "";
 		size_t k, used = 0;
 		int rc;
 

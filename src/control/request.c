@@ -31,7 +31,21 @@ static int value_text(const char *key, json_t *value, char *out, size_t size, st
 	return 0;
 }
 
-/* "keys": for a queue, or for a port that is being added. */
+static int key_take(struct request *request, const char *key, const char *value, struct error *err)
+{
+	switch (request->kind) {
+	case REQUEST_ADD:
+		return setup_port_key(request->add, key, value, err);
+	case REQUEST_ENGINE:
+		return engine_wish_key(&request->engine, key, value, err);
+	case REQUEST_CPU:
+		return cpu_wish_key(&request->cpu_settings, key, value, err);
+	default:
+		return wish_key(&request->wish, key, value, err);
+	}
+}
+
+/* "keys": of whatever the request is about. */
 static int keys_take(struct request *request, json_t *keys, struct error *err)
 {
 	const char *key;
@@ -46,10 +60,7 @@ static int keys_take(struct request *request, json_t *keys, struct error *err)
 
 		if (rc)
 			return rc;
-		if (request->add)
-			rc = setup_port_key(request->add, key, text, err);
-		else
-			rc = wish_key(&request->wish, key, text, err);
+		rc = key_take(request, key, text, err);
 		if (rc)
 			return rc;
 	}
@@ -90,6 +101,32 @@ static int default_take(struct request *request, json_t *root, struct error *err
 	return 0;
 }
 
+static int engine_take(struct request *request, json_t *root, struct error *err)
+{
+	json_t *keys = json_object_get(root, "keys");
+	int rc = keys_take(request, keys, err);
+
+	if (!rc && !json_object_size(keys))
+		return error_set(err, -EINVAL, "nothing to set: the keys are " ENGINE_WISH_KEYS);
+	return rc;
+}
+
+static int cpu_take(struct request *request, json_t *root, struct error *err)
+{
+	json_t *cpu = json_object_get(root, "cpu");
+	json_t *keys = json_object_get(root, "keys");
+	int rc;
+
+	if (!json_is_integer(cpu) || json_integer_value(cpu) < 0 ||
+	    json_integer_value(cpu) >= CPU_MAX)
+		return error_set(err, -ERANGE, "\"cpu\" is a number 0..%d", CPU_MAX - 1);
+	request->cpu = (unsigned)json_integer_value(cpu);
+	rc = keys_take(request, keys, err);
+	if (!rc && !json_object_size(keys))
+		return error_set(err, -EINVAL, "nothing to set: the keys are " CPU_WISH_KEYS);
+	return rc;
+}
+
 static int add_take(struct request *request, json_t *root, struct error *err)
 {
 	json_t *keys = json_object_get(root, "keys");
@@ -117,6 +154,8 @@ static const struct {
 	[REQUEST_PING] = {"ping", NULL, {"request", "id"}},
 	[REQUEST_SET] = {"set", set_take, {"request", "id", "port", "queue", "keys"}},
 	[REQUEST_DEFAULT] = {"default", default_take, {"request", "id", "keys"}},
+	[REQUEST_ENGINE] = {"engine", engine_take, {"request", "id", "keys"}},
+	[REQUEST_CPU] = {"cpu", cpu_take, {"request", "id", "cpu", "keys"}},
 	[REQUEST_ADD] = {"add", add_take, {"request", "id", "spec", "keys"}},
 	[REQUEST_REMOVE] = {"remove", remove_take, {"request", "id", "port"}},
 	[REQUEST_FDB] = {"fdb", NULL, {"request", "id"}},
@@ -158,7 +197,7 @@ static int root_take(struct request *request, json_t *root, struct error *err)
 	if (!name || kind == sizeof(kinds) / sizeof(*kinds))
 		return error_set(err, -EINVAL,
 				 "unknown request \"%.40s\": the requests are ping, set, default, "
-				 "add, remove, fdb, stop",
+				 "engine, cpu, add, remove, fdb, stop",
 				 name ? name : "");
 	request->kind = (enum request_kind)kind;
 	rc = members_check(request->kind, root, err);

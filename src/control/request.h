@@ -7,12 +7,15 @@
 
 #include <jansson.h>
 
+#include <control/engine_wish.h>
 #include <control/setup.h>
 
 enum request_kind {
 	REQUEST_PING,
 	REQUEST_SET,
 	REQUEST_DEFAULT,
+	REQUEST_ENGINE,
+	REQUEST_CPU,
 	REQUEST_ADD,
 	REQUEST_REMOVE,
 	REQUEST_FDB,
@@ -25,7 +28,10 @@ struct request {
 	char port[PORT_NAME_MAX]; /* set, remove */
 	int queue;		  /* set; < 0: all */
 	struct wish wish;	  /* set, default */
-	struct setup_port *add;	  /* add. Owned */
+	struct engine_settings engine;
+	unsigned cpu; /* cpu */
+	struct cpu_settings cpu_settings;
+	struct setup_port *add; /* add. Owned */
 };
 
 /* -EINVAL, -ERANGE, -ENOENT (an unknown key); the request needs request_free also then. */

@@ -78,6 +78,56 @@ static int default_answer(struct service *service, const struct request *request
 	return 0;
 }
 
+/* The i-th engine CPU's, or NULL. */
+static const struct cpu_record *cpu_record_at(struct service *service, uint32_t i)
+{
+	const struct counters_file *file = engine_counters(service->engine);
+
+	if (i >= file->cpus)
+		return NULL;
+	return (const struct cpu_record *)((const char *)file + file->cpu_offset +
+					   (size_t)i * file->cpu_size);
+}
+
+static json_t *cpu_json(const struct cpu_record *r)
+{
+	return json_pack("{s:i, s:s}", "cpu", (int)r->cpu, "deferral",
+			 deferral_name((enum deferral)r->deferral));
+}
+
+static int engine_answer(struct service *service, const struct request *request, json_t *answer,
+			 struct error *err)
+{
+	const struct counters_file *file = engine_counters(service->engine);
+	int rc = engine_set(service->engine, &request->engine, err);
+	json_t *cpus = json_array();
+	const struct cpu_record *r;
+
+	for (uint32_t i = 0; !rc && (r = cpu_record_at(service, i)); i++)
+		json_array_append_new(cpus, cpu_json(r));
+	if (rc) {
+		json_decref(cpus);
+		return rc;
+	}
+	json_object_set_new(answer, "dev_weight", json_integer(file->weight));
+	json_object_set_new(answer, "netdev_budget", json_integer(file->budget));
+	json_object_set_new(answer, "netdev_budget_usecs", json_integer(file->budget_usecs));
+	json_object_set_new(answer, "cpus", cpus);
+	return 0;
+}
+
+static int cpu_answer(struct service *service, const struct request *request, json_t *answer,
+		      struct error *err)
+{
+	const struct cpu_record *r;
+	int rc = engine_cpu_set(service->engine, request->cpu, &request->cpu_settings, err);
+
+	for (uint32_t i = 0; !rc && (r = cpu_record_at(service, i)); i++)
+		if (r->cpu == request->cpu)
+			json_object_update_new(answer, cpu_json(r));
+	return rc;
+}
+
 static int add_answer(struct service *service, struct request *request, json_t *answer,
 		      struct error *err)
 {
@@ -153,6 +203,10 @@ static int request_carry_out(struct service *service, struct request *request, j
 		return set_answer(service, request, answer, err);
 	case REQUEST_DEFAULT:
 		return default_answer(service, request, answer, err);
+	case REQUEST_ENGINE:
+		return engine_answer(service, request, answer, err);
+	case REQUEST_CPU:
+		return cpu_answer(service, request, answer, err);
 	case REQUEST_ADD:
 		return add_answer(service, request, answer, err);
 	case REQUEST_REMOVE:

@@ -61,17 +61,26 @@ static void name_default(struct port_config *config)
 /* `napier set` has to be able to say it, and one line of a table to hold it. */
 static int name_check(const struct port_config *config, struct error *err)
 {
+	static const struct {
+		const char *name, *means;
+	} reserved[] = {
+		{"backlog", "an engine CPU's backlog"},
+		{"cpu", "an engine CPU"},
+		{"default", "NAPIs to come"},
+		{"engine", "the engine itself"},
+	};
 	const char *name = config->name;
 
 	if (!*name)
 		return error_set(err, -EINVAL,
 				 "port %s:%s: give the port a name of 1 to %zu bytes with name=",
 				 config->kind, config->target, sizeof(config->name) - 1);
-	if (!strcmp(name, "default"))
-		return error_set(err, -EINVAL,
-				 "port %s:%s: \"default\" means NAPIs to come: give the port "
-				 "another name with name=",
-				 config->kind, config->target);
+	for (size_t i = 0; i < sizeof(reserved) / sizeof(*reserved); i++)
+		if (!strcmp(name, reserved[i].name))
+			return error_set(err, -EINVAL,
+					 "port %s:%s: \"%s\" means %s: give the port another "
+					 "name with name=",
+					 config->kind, config->target, name, reserved[i].means);
 	for (; *name; name++) {
 		if (*name == '/' || iscntrl((unsigned char)*name))
 			return error_set(err, -EINVAL,

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <control/engine_wish.h>
 #include <control/reader.h>
 #include <control/setup.h>
 
@@ -85,6 +86,21 @@ static int take_poller(struct reader *r, config_setting_t *s, void *object, cons
 	return rc;
 }
 
+static int take_deferral(struct reader *r, config_setting_t *s, void *object, const struct key *key)
+{
+	struct cpu_settings cpu = {0};
+	const char *text;
+	int rc = reader_text(r, s, &text);
+
+	if (rc)
+		return rc;
+	rc = cpu_wish_key(&cpu, key->name, text, r->err);
+	if (rc)
+		return reader_wrong_there(r, s, rc);
+	((struct engine_config *)object)->deferral = cpu.deferral;
+	return 0;
+}
+
 static int take_frame_size(struct reader *r, config_setting_t *s, void *object,
 			   const struct key *key)
 {
@@ -109,8 +125,10 @@ static int take_engine(struct reader *r, config_setting_t *s, void *object, cons
 		{"ports_max", reader_number, ENGINE(ports_max), 1, SETUP_PORTS_MAX},
 		{"queues_max", reader_number, ENGINE(queues_max), 1, 4096},
 		{"dev_weight", reader_number, ENGINE(weight), 1, NAPI_WEIGHT_MAX},
-		{"netdev_budget", reader_number, ENGINE(budget), 1, 1000000},
-		{"netdev_budget_usecs", reader_number, ENGINE(budget_usecs), 1, 1000000},
+		{"netdev_budget", reader_number, ENGINE(budget), 1, ENGINE_BUDGET_MAX},
+		{"netdev_budget_usecs", reader_number, ENGINE(budget_usecs), 1,
+		 ENGINE_BUDGET_USECS_MAX},
+		{"deferral", take_deferral},
 		{"restarts", reader_number, ENGINE(restarts), 1, 1000000},
 		{"restart_usecs", reader_number, ENGINE(restart_usecs), 1, 1000000},
 		{"idle_suspend", reader_number, ENGINE(idle_suspend_usecs), 0, 3600000000},

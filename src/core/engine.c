@@ -81,6 +81,8 @@ static int config_fill(struct engine_config *config, struct error *err)
 				 NAPI_WEIGHT_MAX);
 	if ((unsigned)config->poller >= POLLER_MAX)
 		return error_set(err, -EINVAL, "no such poller; there are: %s", poller_list());
+	if ((unsigned)config->deferral >= DEFERRAL_MAX)
+		return error_set(err, -EINVAL, "no such deferral policy");
 	machine_cpus(config->machine, &there);
 	if (cpuset_empty(&config->cpus))
 		config->cpus = there;
@@ -183,6 +185,7 @@ static int parts_start(struct engine *engine, struct error *err)
 	rc = context_create(engine, &engine->context);
 	if (rc)
 		return error_set(err, rc, "no memory for the engine");
+	engine_settings_start(engine);
 	rc = cpus_start(engine, err);
 	if (rc)
 		return rc;

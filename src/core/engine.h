@@ -26,6 +26,9 @@ struct engine {
 	struct counters_file *counters;
 	char counters_path[256];
 	int64_t packet_ns, poll_ns;
+	/* Read by who polls, set by control. */
+	_Atomic uint32_t budget;   /* packets a softirq round */
+	_Atomic int64_t budget_ns; /* of a round, and of what other pollers do at a stretch */
 	_Atomic uint32_t contexts;
 
 	struct lock control; /* taken by engine_lock only */
@@ -58,6 +61,14 @@ __attribute__((format(printf, 3, 4))) void engine_log(struct engine *engine, enu
 struct softnet *engine_softnet(struct engine *engine, unsigned cpu);
 /* Any context. The i-th softnet. */
 struct softnet *engine_softnet_at(struct engine *engine, uint32_t i);
+
+static inline int64_t engine_budget_ns(const struct engine *engine)
+{
+	return atomic_load_explicit(&((struct engine *)engine)->budget_ns, memory_order_relaxed);
+}
+
+/* What is set of the engine and of its CPUs is in force from the start. */
+void engine_settings_start(struct engine *engine);
 
 /* Names the NAPIs that were scheduled at the last tick and have not been polled since. */
 void engine_watch(struct engine *engine);

@@ -188,7 +188,7 @@ bool napi_release(struct napi *napi)
  */
 static void cap_adjust(struct napi *napi, uint32_t n, int64_t took)
 {
-	int64_t limit = napi->engine->config.budget_usecs * NSEC_PER_USEC;
+	int64_t limit = engine_budget_ns(napi->engine);
 
 	if (n && took > limit / 2) {
 		int64_t fits = n * limit / took;

@@ -64,7 +64,7 @@ static struct step busy_step(void *arg)
 	int64_t limit;
 
 	context->now = machine_now(engine->machine);
-	limit = context->now + engine->config.budget_usecs * NSEC_PER_USEC;
+	limit = context->now + engine_budget_ns(engine);
 	do {
 		inbox_take(&busy->inbox, &busy->list);
 		if (!busy->list.first)

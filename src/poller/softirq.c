@@ -45,10 +45,10 @@ static void squeeze_count(struct softnet *softnet, struct napi_list *list, enum 
 /* One round over the list (the kernel's net_rx_action). True when work is left. */
 static bool softirq_round(struct softnet *softnet)
 {
-	const struct engine_config *config = &softnet->engine->config;
+	struct engine *engine = softnet->engine;
 	struct context *context = softnet->context;
-	int64_t limit = context->now + config->budget_usecs * NSEC_PER_USEC;
-	int64_t budget = config->budget;
+	int64_t limit = context->now + engine_budget_ns(engine);
+	int64_t budget = atomic_load_explicit(&engine->budget, memory_order_relaxed);
 	struct napi_list unpolled, repoll;
 
 	counter_add(&softnet->record->counters.rounds, 1);
@@ -115,21 +115,22 @@ static void softirq_punt(struct softnet *softnet)
 struct step softirq_irq_step(void *arg)
 {
 	struct softnet *softnet = arg;
-	bool left, seen;
+	bool left, punt, seen;
 
 	if (!active_enter(softnet))
 		return STEP(STEP_WAIT);
 	counter_add(&softnet->record->counters.interrupts, 1);
 	left = softirq_run(softnet);
-	if (left)
+	punt = left && softnet_deferral(softnet) != DEFERRAL_NEVER;
+	if (punt)
 		softirq_punt(softnet);
 	seen = active_leave(softnet);
-	if (left) {
+	if (punt) {
 		runner_wake(softnet->ksoftirqd);
 		return STEP(STEP_WAIT);
 	}
 	/* What came into the inbox meanwhile is for the next step, so that a step is bounded. */
-	return STEP(seen ? STEP_WAIT : STEP_YIELD);
+	return STEP(seen && !left ? STEP_WAIT : STEP_YIELD);
 }
 
 struct step softirq_ksoftirqd_step(void *arg)

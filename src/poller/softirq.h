@@ -31,6 +31,7 @@ struct softnet {
 	struct runner *ksoftirqd;
 	struct busy *busy; /* while a NAPI of this CPU is busy-polled */
 	struct cpu_record *record;
+	_Atomic uint32_t deferral; /* enum deferral; control sets it */
 
 	/* Whoever is active. */
 	struct context *context;
@@ -46,9 +47,17 @@ int softnet_start(struct softnet *softnet, struct engine *engine, unsigned cpu,
 /* No NAPI is on it any more. */
 void softnet_stop(struct softnet *softnet);
 
+/* Control context. In force from the next decision on. */
+void softnet_deferral_set(struct softnet *softnet, enum deferral deferral);
+
 /* The two steps; arg is the softnet. */
 struct step softirq_irq_step(void *arg);
 struct step softirq_ksoftirqd_step(void *arg);
+
+static inline enum deferral softnet_deferral(const struct softnet *softnet)
+{
+	return atomic_load_explicit(&((struct softnet *)softnet)->deferral, memory_order_relaxed);
+}
 
 static inline unsigned softnet_cpu(const struct softnet *softnet)
 {

@@ -38,6 +38,7 @@ int softnet_start(struct softnet *softnet, struct engine *engine, unsigned cpu,
 		softnet_stop(softnet);
 		return rc;
 	}
+	softnet_deferral_set(softnet, engine->config.deferral);
 	record->cpu = cpu;
 	runner_observe(softnet->irq, &seen);
 	atomic_store(&record->irq_tid, seen.tid);
@@ -45,6 +46,12 @@ int softnet_start(struct softnet *softnet, struct engine *engine, unsigned cpu,
 	atomic_store(&record->ksoftirqd_tid, seen.tid);
 	atomic_store(&record->in_use, 1);
 	return 0;
+}
+
+void softnet_deferral_set(struct softnet *softnet, enum deferral deferral)
+{
+	atomic_store_explicit(&softnet->deferral, deferral, memory_order_relaxed);
+	atomic_store(&softnet->record->deferral, deferral);
 }
 
 void softnet_stop(struct softnet *softnet)

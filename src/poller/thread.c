@@ -39,7 +39,7 @@ static struct step thread_step(void *arg)
 		return STEP(STEP_WAIT);
 	thread->holds = true;
 	context->now = machine_now(engine->machine);
-	limit = context->now + engine->config.budget_usecs * NSEC_PER_USEC;
+	limit = context->now + engine_budget_ns(engine);
 	do {
 		if (!napi_poll(thread->napi, context, &work)) {
 			thread->holds = false;

@@ -105,7 +105,7 @@ static struct step worker_step(void *arg)
 		return worker_rest(worker);
 	worker->napi = NULL;
 	context->now = machine_now(engine->machine);
-	limit = context->now + engine->config.budget_usecs * NSEC_PER_USEC;
+	limit = context->now + engine_budget_ns(engine);
 	while (napi_poll(napi, context, &work)) {
 		if (queue_waiting(wq)) {
 			queue_put_back(wq, napi);

@@ -433,7 +433,18 @@ static void refuses_sets(void **state)
 		 "cpus, class, "
 		 "nice, "
 		 "priority"},
-		{"set p0", 2, "set: give PORT[/QUEUE] or default, then KEY=VALUE…"},
+		{"set p0", 2, "set: give PORT[/QUEUE], default, engine or cpu/N, then KEY=VALUE…"},
+		{"set cpu deferral=never", 2,
+		 "\"cpu\": an engine CPU is written cpu/N, N being 0..1023, and all of them "
+		 "engine"},
+		{"set cpu/1024 deferral=never", 2,
+		 "\"cpu/1024\": an engine CPU is written cpu/N, N being 0..1023, and all of them "
+		 "engine"},
+		{"set cpu/1000 deferral=never", 1, "cpu/1000: not an engine CPU; those are 0"},
+		{"set engine netdev_budget=9 deferral=sometimes", 2,
+		 "unknown deferral \"sometimes\": the policies are never, restart-limit"},
+		{"set engine", 2,
+		 "set: give PORT[/QUEUE], default, engine or cpu/N, then KEY=VALUE…"},
 		{"set p0 weight=65", 2, "weight=65: out of range 1..64"},
 		{"set p0 class=fifo", 2, "class=fifo needs priority=1..99"},
 		{"set p0/64 weight=1", 2, "p0/64: queues are 0..63"},

@@ -36,8 +36,11 @@ expect 'napier run p' packet: pcap:
 expect 'napier run xdp:l' lo
 expect "napier run pcap:$directory/s" "$directory/some.conf"
 expect 'napier show -' --name --run-dir --help --json --fdb --names
-expect "napier set --run-dir $directory " default
+expect "napier set --run-dir $directory " default engine
 expect 'napier set default ' poller=
+expect 'napier set engine ' dev_weight= netdev_budget= netdev_budget_usecs= deferral=
+expect 'napier set cpu/0 ' deferral=
+expect 'napier set cpu/0 deferral=' restart-limit never
 expect 'napier set a p' poller= priority=
 expect 'napier set default poller=' softirq thread workqueue busy-poll
 expect 'napier set default poller=t' thread

@@ -60,10 +60,10 @@ static void request_refuses(void **state)
 		const char *line, *says;
 	} wrong[] = {
 		{"[]", "a request is a JSON object"},
-		{"{}", "unknown request \"\": the requests are ping, set, default, add, remove, "
-		       "fdb, stop"},
+		{"{}", "unknown request \"\": the requests are ping, set, default, engine, "
+		       "cpu, add, remove, fdb, stop"},
 		{"{\"request\":1}", "unknown request \"\": the requests are ping, set, default, "
-				    "add, remove, fdb, stop"},
+				    "engine, cpu, add, remove, fdb, stop"},
 		{"{\"request\":\"ping\",\"port\":\"a\"}",
 		 "unknown member \"port\": ping has request, id"},
 		{"{\"request\":\"set\",\"keys\":{}}", "\"port\" is missing or not a text"},
@@ -81,6 +81,18 @@ static void request_refuses(void **state)
 		 "\"port\" is longer than 31 bytes"},
 		{"{\"request\":\"default\",\"keys\":{\"weight\":1}}",
 		 "the default has one key: poller"},
+		{"{\"request\":\"engine\",\"keys\":{}}",
+		 "nothing to set: the keys are " ENGINE_WISH_KEYS},
+		{"{\"request\":\"engine\",\"keys\":{\"poller\":\"thread\"}}",
+		 "unknown key \"poller\": the keys of the engine are " ENGINE_WISH_KEYS},
+		{"{\"request\":\"engine\",\"keys\":{\"netdev_budget\":0}}",
+		 "netdev_budget=0: out of range 1..1000000"},
+		{"{\"request\":\"cpu\",\"keys\":{\"deferral\":\"never\"}}",
+		 "\"cpu\" is a number 0..1023"},
+		{"{\"request\":\"cpu\",\"cpu\":0,\"keys\":{\"netdev_budget\":3}}",
+		 "unknown key \"netdev_budget\": the keys of an engine CPU are " CPU_WISH_KEYS},
+		{"{\"request\":\"cpu\",\"cpu\":0,\"keys\":{\"deferral\":\"maybe\"}}",
+		 "unknown deferral \"maybe\": the policies are never, restart-limit"},
 		{"{\"request\":\"add\",\"spec\":\"mem:a\",\"keys\":{\"vlan\":1}}",
 		 "unknown key \"vlan\": the keys are " SETUP_PORT_KEYS},
 		{"{\"request\":\"remove\",\"port\":\"\"}", "\"port\" is missing or not a text"},
@@ -139,7 +151,7 @@ static void request_reads_documented(void **state)
 	}
 	fclose(file);
 	assert_false(rc);
-	assert_int_equal(n, 8);
+	assert_int_equal(n, 10);
 }
 
 /* --- the server --------------------------------------------------------------------------------*/

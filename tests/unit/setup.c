@@ -9,17 +9,17 @@
 /* The engine's part of a setup, and every default that the file must not touch. */
 static void reads(void **state)
 {
-	static const char text[] =
-		"engine = {\n"
-		"  name = \"left\"; cpus = \"0,2-3\"; poller = \"thread\";\n"
-		"  frames = 4096; frame_size = 4096; ports_max = 8;\n"
-		"  queues_max = 16; dev_weight = 32; netdev_budget = 100;\n"
-		"  netdev_budget_usecs = 500; restarts = 3; restart_usecs = 99;\n"
-		"  interrupt = { class = \"fifo\"; priority = 7; };\n"
-		"  ksoftirqd = { nice = 5; };\n"
-		"};\n"
-		"handler = { kind = \"bridge\"; entries = 1024; ageing = 10;\n"
-		"  vlan_filtering = true; };\n";
+	static const char text[] = "engine = {\n"
+				   "  name = \"left\"; cpus = \"0,2-3\"; poller = \"thread\";\n"
+				   "  frames = 4096; frame_size = 4096; ports_max = 8;\n"
+				   "  queues_max = 16; dev_weight = 32; netdev_budget = 100;\n"
+				   "  netdev_budget_usecs = 500; deferral = \"never\"; restarts = "
+				   "3; restart_usecs = 99;\n"
+				   "  interrupt = { class = \"fifo\"; priority = 7; };\n"
+				   "  ksoftirqd = { nice = 5; };\n"
+				   "};\n"
+				   "handler = { kind = \"bridge\"; entries = 1024; ageing = 10;\n"
+				   "  vlan_filtering = true; };\n";
 	struct setup setup;
 	struct error err = {0};
 	char cpus[32];
@@ -39,6 +39,7 @@ static void reads(void **state)
 	assert_int_equal(setup.engine.weight, 32);
 	assert_int_equal(setup.engine.budget, 100);
 	assert_int_equal(setup.engine.budget_usecs, 500);
+	assert_int_equal(setup.engine.deferral, DEFERRAL_NEVER);
 	assert_int_equal(setup.engine.restarts, 3);
 	assert_int_equal(setup.engine.restart_usecs, 99);
 	assert_true(setup.interrupt_set);
@@ -125,8 +126,8 @@ static void reads_example(void **state)
 
 #define ENGINE_KEYS                                                                                \
 	"name, cpus, poller, frames, frame_size, ports_max, queues_max, dev_weight, "              \
-	"netdev_budget, netdev_budget_usecs, restarts, restart_usecs, idle_suspend, workers, "     \
-	"interrupt, ksoftirqd, worker"
+	"netdev_budget, netdev_budget_usecs, deferral, restarts, restart_usecs, idle_suspend, "    \
+	"workers, interrupt, ksoftirqd, worker"
 #define PORT_KEYS                                                                                  \
 	"port, poller, weight, cpu, cpus, class, nice, priority, idle_suspend, pvid, tagged, "     \
 	"untagged, queues"
@@ -149,6 +150,10 @@ static const struct {
 	 "f.conf:1: frames = 5000000000: out of range 64..4194304"},
 	{"engine = { frame_size = 3000; };", "f.conf:1: frame_size = 3000: it is 2048 or 4096"},
 	{"engine = { dev_weight = 65; };", "f.conf:1: dev_weight = 65: out of range 1..64"},
+	{"engine = { deferral = \"always\"; };",
+	 "f.conf:1: unknown deferral \"always\": the policies are never, restart-limit"},
+	{"engine = { deferral = 1; };",
+	 "f.conf:1: deferral has the wrong type; it is written \"text\""},
 	{"engine = { name = \"../x\"; };",
 	 "f.conf:1: name \"../x\": 1 to 31 letters, digits, '_', '-' or '.'"},
 	{"engine = { poller = \"napi\"; };", "f.conf:1: unknown poller \"napi\": the pollers are "
@@ -254,6 +259,13 @@ static void refuses_names(void **state)
 	} wrong[] = {
 		{"mem:", "port mem:: give the port a name of 1 to 31 bytes with name="},
 		{"mem:/", "port mem:/: give the port a name of 1 to 31 bytes with name="},
+		{"mem:a,name=engine", "port mem:a: \"engine\" means the engine itself: give the "
+				      "port another name with name="},
+		{"mem:a,name=cpu", "port mem:a: \"cpu\" means an engine CPU: give the port another "
+				   "name with name="},
+		{"mem:a,name=backlog",
+		 "port mem:a: \"backlog\" means an engine CPU's backlog: give "
+		 "the port another name with name="},
 		{"mem:a,name=default", "port mem:a: \"default\" means NAPIs to come: give the port "
 				       "another name with name="},
 		{"mem:a,name=a/0", "port mem:…: a name has no '/' and no control characters: give "

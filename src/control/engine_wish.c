@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <control/engine_wish.h>
+#include <control/wish.h>
+
+static int deferral_key(struct cpu_settings *settings, const char *value, struct error *err)
+{
+	for (unsigned i = 0; i < DEFERRAL_MAX; i++) {
+		if (strcmp(value, deferral_name((enum deferral)i)))
+			continue;
+		settings->deferral = (enum deferral)i;
+		settings->deferral_set = true;
+		return 0;
+	}
+	return error_set(err, -EINVAL,
+			 "unknown deferral \"%.40s\": the policies are never, restart-limit",
+			 value);
+}
+
+/* -ENOENT leaves err alone. */
+static int cpu_key_take(struct cpu_settings *settings, const char *key, const char *value,
+			struct error *err)
+{
+	return strcmp(key, "deferral") ? -ENOENT : deferral_key(settings, value, err);
+}
+
+int cpu_wish_key(struct cpu_settings *settings, const char *key, const char *value,
+		 struct error *err)
+{
+	int rc = cpu_key_take(settings, key, value, err);
+
+	if (rc == -ENOENT)
+		error_set(err, rc,
+			  "unknown key \"%.40s\": the keys of an engine CPU are " CPU_WISH_KEYS,
+			  key);
+	return rc;
+}
+
+int engine_wish_key(struct engine_settings *settings, const char *key, const char *value,
+		    struct error *err)
+{
+#define FIELD(field)                                                                               \
+	offsetof(struct engine_settings, field), offsetof(struct engine_settings, field##_set)
+	static const struct {
+		const char *name;
+		size_t value, set;
+		uint32_t max;
+	} numbers[] = {
+		{"dev_weight", FIELD(weight), NAPI_WEIGHT_MAX},
+		{"netdev_budget", FIELD(budget), ENGINE_BUDGET_MAX},
+		{"netdev_budget_usecs", FIELD(budget_usecs), ENGINE_BUDGET_USECS_MAX},
+	};
+#undef FIELD
+	int rc;
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+		long long n;
+
+		if (strcmp(key, numbers[i].name))
+			continue;
+		rc = number_parse(key, value, 1, numbers[i].max, &n, err);
+		if (rc)
+			return rc;
+		*(uint32_t *)((char *)settings + numbers[i].value) = (uint32_t)n;
+		*(bool *)((char *)settings + numbers[i].set) = true;
+		return 0;
+	}
+	rc = cpu_key_take(&settings->cpus, key, value, err);
+	if (rc == -ENOENT)
+		error_set(err, rc,
+			  "unknown key \"%.40s\": the keys of the engine are " ENGINE_WISH_KEYS,
+			  key);
+	return rc;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Settings of the engine as a whole and of its CPUs: checked first, so that what follows cannot
+ * fail, and read by who polls at its next round.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <core/engine_queue.h>
+#include <poller/softirq.h>
+
+static const char *const deferral_names[] = {
+	[DEFERRAL_RESTART_LIMIT] = "restart-limit",
+	[DEFERRAL_NEVER] = "never",
+};
+
+const char *deferral_name(enum deferral deferral)
+{
+	return (unsigned)deferral < DEFERRAL_MAX ? deferral_names[deferral] : "unknown";
+}
+
+static int range_check(const char *key, bool set, uint32_t value, uint32_t max, struct error *err)
+{
+	if (set && (!value || value > max))
+		return error_set(err, -ERANGE, "%s %u: must be 1 to %u", key, value, max);
+	return 0;
+}
+
+static int cpu_settings_check(const struct cpu_settings *s, struct error *err)
+{
+	if (s->deferral_set && (unsigned)s->deferral >= DEFERRAL_MAX)
+		return error_set(err, -EINVAL, "no such deferral policy");
+	return 0;
+}
+
+static void cpu_apply(struct softnet *softnet, const struct cpu_settings *s)
+{
+	if (s->deferral_set)
+		softnet_deferral_set(softnet, s->deferral);
+}
+
+static void budget_apply(struct engine *engine)
+{
+	const struct engine_config *config = &engine->config;
+	int64_t ns = config->budget_usecs * NSEC_PER_USEC;
+
+	atomic_store_explicit(&engine->budget, config->budget, memory_order_relaxed);
+	atomic_store_explicit(&engine->budget_ns, ns, memory_order_relaxed);
+	atomic_store(&engine->counters->budget, config->budget);
+	atomic_store(&engine->counters->budget_usecs, config->budget_usecs);
+	atomic_store(&engine->counters->weight, config->weight);
+}
+
+void engine_settings_start(struct engine *engine)
+{
+	budget_apply(engine);
+}
+
+/* A weight of a queue's own has been asked for, and stays. */
+static void weights_apply(struct engine *engine)
+{
+	for (uint32_t i = 0; i < engine->config.ports_max; i++) {
+		struct port *port = engine->port[i];
+
+		for (uint32_t q = 0; port && q < port->queues; q++) {
+			struct queue_settings own;
+
+			settings_find(&engine->settings, port->name, (int)q, &own);
+			if (!own.weight_set)
+				napi_weight_set(port->queue[q].napi, engine->config.weight);
+		}
+	}
+}
+
+int engine_set(struct engine *engine, const struct engine_settings *s, struct error *err)
+{
+	struct engine_config *config = &engine->config;
+	int rc = range_check("dev_weight", s->weight_set, s->weight, NAPI_WEIGHT_MAX, err);
+
+	if (!rc)
+		rc = range_check("netdev_budget", s->budget_set, s->budget, ENGINE_BUDGET_MAX, err);
+	if (!rc)
+		rc = range_check("netdev_budget_usecs", s->budget_usecs_set, s->budget_usecs,
+				 ENGINE_BUDGET_USECS_MAX, err);
+	if (!rc)
+		rc = cpu_settings_check(&s->cpus, err);
+	if (rc)
+		return rc;
+	engine_lock(engine);
+	if (s->weight_set)
+		config->weight = s->weight;
+	if (s->budget_set)
+		config->budget = s->budget;
+	if (s->budget_usecs_set)
+		config->budget_usecs = s->budget_usecs;
+	budget_apply(engine);
+	if (s->weight_set)
+		weights_apply(engine);
+	for (uint32_t i = 0; i < engine->cpus; i++)
+		cpu_apply(&engine->softnet[i], &s->cpus);
+	engine_unlock(engine);
+	return 0;
+}
+
+int engine_cpu_set(struct engine *engine, unsigned cpu, const struct cpu_settings *s,
+		   struct error *err)
+{
+	struct softnet *softnet;
+	char there[128];
+	int rc = cpu_settings_check(s, err);
+
+	if (rc)
+		return rc;
+	engine_lock(engine);
+	softnet = engine_softnet(engine, cpu);
+	if (softnet)
+		cpu_apply(softnet, s);
+	cpuset_format(&engine->config.cpus, there, sizeof(there));
+	engine_unlock(engine);
+	if (!softnet)
+		return error_set(err, -ENODEV, "cpu/%u: not an engine CPU; those are %s", cpu,
+				 there);
+	return 0;
+}
