@@ -47,7 +47,8 @@ static inline uint64_t counter_read(const counter *c)
 	X(BRIDGE_VLAN, "bridge_vlan", "the VLAN is not allowed on the port")                       \
 	X(BRIDGE_SOURCE, "bridge_source", "the source address is a group address or zero")         \
 	X(BRIDGE_RESERVED, "bridge_reserved", "a link-local group address, never forwarded")       \
-	X(HANDLER, "handler", "dropped by a handler on purpose")
+	X(HANDLER, "handler", "dropped by a handler on purpose")                                   \
+	X(CHECKSUM, "checksum", "a checksum left to be completed, at a place outside of it")
 
 enum drop_reason {
 #define X(constant, name, text) DROP_##constant,

@@ -70,8 +70,8 @@ int engine_port_add(struct engine *engine, const struct port_config *config, str
 		    struct error *err);
 /*
  * Disables its NAPIs, takes it from its handler, closes it, frees it. -ETIMEDOUT: a poll did not
- * end within the bound (5 s); then nothing has been freed and the port stays, its queues before
- * that one disabled.
+ * end within the bound (5 s for all of its queues); then nothing has been freed and the port stays,
+ * its queues before that one disabled.
  */
 int engine_port_remove(struct engine *engine, struct port *port, struct error *err);
 struct port *engine_port_find(struct engine *engine, const char *name);
@@ -106,8 +106,8 @@ struct queue_settings {
 
 /*
  * 1024 of them are kept; then one more takes the place of the oldest whose port is not there, which
- * is logged. -ENOSPC: all ports are there. All or nothing. *took (may be NULL): the longest switch,
- * ns.
+ * is logged. -ENOSPC: all ports are there. All or nothing. -ETIMEDOUT: a poll did not end within 1 s,
+ * or those of all queues within 5 s. *took (may be NULL): the longest switch, ns.
  */
 int engine_queue_set(struct engine *engine, const char *port, int queue,
 		     const struct queue_settings *settings, int64_t *took, struct error *err);

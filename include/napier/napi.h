@@ -91,7 +91,7 @@ struct context {
 	struct napi_counters *counters; /* its counters; never NULL */
 	int64_t now;			/* taken at the start of the poll */
 	bool keeps;	/* its runner keeps a NAPI that has no packets, and polls on */
-	uint32_t index; /* small and dense: spreads runners over transmit queues */
+	uint32_t index; /* small and dense, used again: spreads runners over transmit queues */
 	uint32_t kicks;
 	struct port_queue *kick[CONTEXT_KICKS];
 	struct napi_counters own; /* of what is done outside any NAPI's poll */

@@ -12,7 +12,7 @@
 /* Interrupt runners have to get in between ordinary work, and no more than that. */
 #define INTERRUPT_PRIORITY 50
 
-#define STOP_TIMEOUT (5 * NSEC_PER_SEC)
+#define STOP_TIMEOUT (5 * NSEC_PER_SEC) /* for all queues together */
 
 void service_log(struct service *service, enum log_level level, const char *format, ...)
 {
@@ -202,14 +202,19 @@ int service_open(struct setup *setup, const char *run_base,
 /* All are disabled before any is closed: what one still forwards, the others still send. */
 static void polling_stop(struct service *service)
 {
+	int64_t deadline = service->machine ? machine_now(service->machine) + STOP_TIMEOUT : 0;
+
 	for (uint32_t i = 0; i < service->ports_n; i++) {
 		struct port *port = service->ports[i]->port;
 
 		for (uint32_t q = 0; port && q < port->queues; q++) {
-			if (napi_disable(port->queue[q].napi, STOP_TIMEOUT))
+			int64_t left = deadline - machine_now(service->machine);
+
+			if (napi_disable(port->queue[q].napi, left > 0 ? left : 0))
 				service_log(service, LEVEL_WARNING,
-					    "%s/%u: its poll did not end within 5 s", port->name,
-					    q);
+					    "%s/%u: its poll did not end within the 5 s that "
+					    "all have",
+					    port->name, q);
 		}
 	}
 }

@@ -10,6 +10,35 @@
 #include <core/engine.h>
 #include <machine/lock.h>
 
+/*
+ * The lowest that is free, so that they stay dense however many contexts come and go. Beyond as
+ * many as there are bits for, the last one is everybody's: indices only spread.
+ */
+#define INDEX_SHARED (CONTEXT_WORDS * 64)
+
+static uint32_t index_take(struct engine *engine)
+{
+	for (uint32_t i = 0; i < CONTEXT_WORDS; i++) {
+		uint64_t used = atomic_load(&engine->context_indices[i]);
+
+		while (~used) {
+			uint32_t bit = (uint32_t)__builtin_ctzll(~used);
+
+			if (atomic_compare_exchange_weak(&engine->context_indices[i], &used,
+							 used | UINT64_C(1) << bit))
+				return i * 64 + bit;
+		}
+	}
+	return INDEX_SHARED;
+}
+
+static void index_give(struct engine *engine, uint32_t index)
+{
+	if (index < INDEX_SHARED)
+		atomic_fetch_and(&engine->context_indices[index / 64],
+				 ~(UINT64_C(1) << index % 64));
+}
+
 int context_create(struct engine *engine, struct context **out)
 {
 	struct context *context = aligned_alloc(_Alignof(struct context), sizeof(*context));
@@ -21,7 +50,7 @@ int context_create(struct engine *engine, struct context **out)
 	context->engine = engine;
 	context->counters = &context->own;
 	context->now = machine_now(engine->machine);
-	context->index = atomic_fetch_add(&engine->contexts, 1);
+	context->index = index_take(engine);
 	*out = context;
 	return 0;
 }
@@ -32,6 +61,7 @@ void context_destroy(struct context *context)
 		return;
 	context_kick(context);
 	pool_cache_drain(&context->cache);
+	index_give(context->engine, context->index);
 	free(context);
 }
 

@@ -14,9 +14,11 @@ struct workqueue;
 
 /* Bounds within which control calls return at saturation (I5). */
 #define SWITCH_TIMEOUT (1 * NSEC_PER_SEC)
+#define SET_TIMEOUT (5 * NSEC_PER_SEC) /* the switches of a set */
 #define REMOVE_TIMEOUT (5 * NSEC_PER_SEC)
 #define TICK (1 * NSEC_PER_SEC)
 #define HANDLERS_MAX 16
+#define CONTEXT_WORDS 16 /* 1024 contexts with an index of their own */
 
 struct engine {
 	struct engine_config config; /* defaults filled in */
@@ -29,7 +31,7 @@ struct engine {
 	/* Read by who polls, set by control. */
 	_Atomic uint32_t budget;   /* packets a softirq round */
 	_Atomic int64_t budget_ns; /* of a round, and of what other pollers do at a stretch */
-	_Atomic uint32_t contexts;
+	_Atomic uint64_t context_indices[CONTEXT_WORDS]; /* a bit for each that is in use */
 
 	struct lock control; /* taken by engine_lock only */
 

@@ -170,6 +170,14 @@ int engine_port_add(struct engine *engine, const struct port_config *config, str
 	return rc;
 }
 
+/* A queue whose turn comes late is still asked once. */
+static int64_t time_left(struct engine *engine, int64_t deadline)
+{
+	int64_t left = deadline - machine_now(engine->machine);
+
+	return left > 0 ? left : 0;
+}
+
 static void handler_take_away(struct port *port)
 {
 	struct handler *handler = port->handler;
@@ -183,8 +191,10 @@ static void handler_take_away(struct port *port)
 
 static int port_remove_locked(struct engine *engine, struct engine_port *ep, struct error *err)
 {
+	int64_t deadline = machine_now(engine->machine) + REMOVE_TIMEOUT;
+
 	for (uint32_t i = 0; i < ep->port.queues; i++)
-		if (napi_disable_locked(&ep->napi[i], REMOVE_TIMEOUT))
+		if (napi_disable_locked(&ep->napi[i], time_left(engine, deadline)))
 			return error_set(err, -ETIMEDOUT,
 					 "port %s: a poll of queue %u does not end; the port stays",
 					 ep->port.name, i);

@@ -41,8 +41,9 @@ static int settings_check(struct engine *engine, const struct queue_settings *s,
 }
 
 static int queue_apply(struct engine *engine, struct napi *napi, const struct queue_settings *s,
-		       int64_t *took, struct error *err)
+		       int64_t deadline, int64_t *took, struct error *err)
 {
+	int64_t left = deadline - machine_now(engine->machine);
 	enum poller poller = s->poller_set ? s->poller : napi_poller(napi);
 	struct softnet *softnet = s->cpu_set ? engine_softnet(engine, s->cpu) : napi->softnet;
 	int64_t one;
@@ -53,7 +54,9 @@ static int queue_apply(struct engine *engine, struct napi *napi, const struct qu
 		return error_set(err, rc, "%s/%u: its thread cannot be placed so: %s%s",
 				 napi->queue->port->name, napi->queue->index, strerror(-rc),
 				 rc == -EPERM ? " (it takes CAP_SYS_NICE)" : "");
-	rc = napi_switch(napi, poller, softnet, SWITCH_TIMEOUT, &one, err);
+	if (left > SWITCH_TIMEOUT)
+		left = SWITCH_TIMEOUT;
+	rc = napi_switch(napi, poller, softnet, left > 0 ? left : 0, &one, err);
 	if (rc)
 		return rc;
 	if (one > *took)
@@ -81,11 +84,27 @@ static struct queue_settings queue_now(struct napi *napi, const struct queue_set
 	return now;
 }
 
+static void queues_restore(struct engine *engine, struct port *port, uint32_t first, uint32_t end,
+			   const struct queue_settings *before)
+{
+	int64_t deadline = machine_now(engine->machine) + SET_TIMEOUT;
+	struct error err;
+
+	for (uint32_t i = first; i < end; i++) {
+		int64_t ignored = 0;
+
+		if (queue_apply(engine, port->queue[i].napi, &before[i], deadline, &ignored, &err))
+			engine_log(engine, LEVEL_WARNING,
+				   "a set that failed could not be undone: %s", err.text);
+	}
+}
+
 /* When it fails all is as it was, `old` first: a thread that is made again finds itself there. */
 static int queues_apply(struct engine *engine, struct port *port, int queue,
 			const struct queue_settings *settings, const struct settings *old,
 			int64_t *took, struct error *err)
 {
+	int64_t deadline = machine_now(engine->machine) + SET_TIMEOUT;
 	uint32_t first = queue < 0 ? 0 : (uint32_t)queue;
 	uint32_t end = queue < 0 ? port->queues : (uint32_t)queue + 1;
 	struct queue_settings before[PORT_QUEUES_MAX];
@@ -96,15 +115,11 @@ static int queues_apply(struct engine *engine, struct port *port, int queue,
 
 		settings_find(old, port->name, (int)i, &kept);
 		before[i] = queue_now(port->queue[i].napi, settings, &kept);
-		rc = queue_apply(engine, port->queue[i].napi, settings, took, err);
+		rc = queue_apply(engine, port->queue[i].napi, settings, deadline, took, err);
 		if (!rc)
 			continue;
 		engine->settings = *old;
-		for (uint32_t k = first; k <= i; k++) {
-			int64_t ignored = 0;
-
-			queue_apply(engine, port->queue[k].napi, &before[k], &ignored, NULL);
-		}
+		queues_restore(engine, port, first, i + 1, before);
 		return rc;
 	}
 	return 0;
@@ -115,20 +130,18 @@ static bool port_there(void *engine, const char *name)
 	return engine_port_find(engine, name);
 }
 
-/* Ports come and go under ever new names: what was kept the longest for one that is away gives way.
+/*
+ * Ports come and go under ever new names: what was kept the longest for one that is away gives way.
+ * Its name, or none, is in `forgotten`, for a set that succeeds.
  */
 static int setting_keep(struct engine *engine, const char *name, int queue,
-			const struct queue_settings *settings, struct error *err)
+			const struct queue_settings *settings, char forgotten[PORT_NAME_MAX],
+			struct error *err)
 {
-	char forgotten[PORT_NAME_MAX];
 	int rc = settings_keep(&engine->settings, name, queue, settings);
 
-	if (rc && settings_evict(&engine->settings, port_there, engine, forgotten)) {
-		engine_log(engine, LEVEL_WARNING,
-			   "%d settings are kept: one for %s, which is not there, is forgotten",
-			   SETTINGS_MAX, forgotten);
+	if (rc && settings_evict(&engine->settings, port_there, engine, forgotten))
 		rc = settings_keep(&engine->settings, name, queue, settings);
-	}
 	if (rc)
 		error_set(err, rc, "no room for another setting; %d are kept", SETTINGS_MAX);
 	return rc;
@@ -137,6 +150,7 @@ static int setting_keep(struct engine *engine, const char *name, int queue,
 int engine_queue_set(struct engine *engine, const char *name, int queue,
 		     const struct queue_settings *settings, int64_t *took, struct error *err)
 {
+	char forgotten[PORT_NAME_MAX] = "";
 	int64_t longest = 0;
 	struct settings *kept;
 	struct port *port;
@@ -158,7 +172,7 @@ int engine_queue_set(struct engine *engine, const char *name, int queue,
 	rc = settings_check(engine, settings, err);
 	/* Kept first: a thread that is made now finds its placement there. */
 	if (!rc)
-		rc = setting_keep(engine, name, queue, settings, err);
+		rc = setting_keep(engine, name, queue, settings, forgotten, err);
 	port = engine_port_find(engine, name);
 	if (!rc && port)
 		rc = queues_apply(engine, port, queue, settings, kept, &longest, err);
@@ -166,6 +180,10 @@ int engine_queue_set(struct engine *engine, const char *name, int queue,
 		engine->settings = *kept;
 	for (uint32_t i = 0; !rc && port && i < port->queues; i++)
 		queue_record_placement(port->queue[i].napi);
+	if (!rc && forgotten[0])
+		engine_log(engine, LEVEL_WARNING,
+			   "%d settings are kept: one for %s, which is not there, is forgotten",
+			   SETTINGS_MAX, forgotten);
 	engine_unlock(engine);
 	free(kept);
 	if (took)

@@ -93,6 +93,28 @@ static void segments_send(struct context *context, struct port_queue *queue, str
 	}
 }
 
+/*
+ * Returns how many are left in v. One that says that its checksum lies where it has no bytes would
+ * arrive as damaged, and what it was meant to be nobody knows.
+ */
+static uint32_t checksums_complete(struct context *context, struct packet **v, uint32_t n)
+{
+	struct packet *bad[PACKET_VECTOR_MAX];
+	uint32_t good = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct packet *p = v[i];
+
+		if ((p->flags & (PACKET_CSUM_PARTIAL | PACKET_GSO)) != PACKET_CSUM_PARTIAL ||
+		    checksum_complete(p))
+			v[good++] = p;
+		else
+			bad[i - good] = p;
+	}
+	packet_drop(context, bad, n - good, DROP_CHECKSUM);
+	return good;
+}
+
 void port_transmit(struct context *context, struct port *port, struct packet **v, uint32_t n)
 {
 	struct port_queue *queue;
@@ -106,10 +128,9 @@ void port_transmit(struct context *context, struct port *port, struct packet **v
 	for (uint32_t i = 0; i < n; i++)
 		flags |= v[i]->flags;
 	if (flags & PACKET_CSUM_PARTIAL && !(port->features & PORT_TX_CSUM)) {
-		for (uint32_t i = 0; i < n; i++)
-			if ((v[i]->flags & (PACKET_CSUM_PARTIAL | PACKET_GSO)) ==
-			    PACKET_CSUM_PARTIAL)
-				checksum_complete(v[i]);
+		n = checksums_complete(context, v, n);
+		if (!n)
+			return;
 	}
 	if (flags & PACKET_GSO && !(port->features & PORT_TX_GSO))
 		segments_send(context, queue, v, n);
