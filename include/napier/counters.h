@@ -86,7 +86,8 @@ struct napi_counters {
 	counter squeezed[SQUEEZE_MAX]; /* still on the list when its softirq round was squeezed */
 	counter switches;	       /* of the poller */
 	counter poll_ns;	       /* spent in polls */
-	counter lost; /* by the device or the kernel, for want of room, before `received` */
+	counter lost;	      /* by the device or the kernel, for want of room, before `received` */
+	counter kernel_polls; /* system calls that polled the kernel's NAPI below */
 } __attribute__((aligned(64)));
 
 /* One per queue; written under the lock of the transmit queue. */
@@ -96,6 +97,26 @@ struct transmit_counters {
 	counter kicks; /* system calls to make the kernel send */
 	counter full;  /* vectors that did not fit whole */
 } __attribute__((aligned(64)));
+
+/* Whether the kernel's own NAPI below a queue is polled by who polls the queue. */
+enum kernel_poll {
+	KERNEL_POLL_NONE,      /* it is the kernel's, in its softirq */
+	KERNEL_POLL_PREFERRED, /* the socket prefers to be busy-polled */
+	KERNEL_POLL_REFUSED,   /* that was asked of the kernel in vain */
+};
+
+const char *kernel_poll_name(enum kernel_poll poll);
+
+#define KERNEL_UNKNOWN UINT64_MAX /* not asked, or cannot be read */
+
+/* One per queue, of the kernel below it; control writes it. */
+struct kernel_record {
+	_Atomic uint32_t poll;	  /* enum kernel_poll */
+	_Atomic uint32_t napi_id; /* of the kernel's NAPI; 0: not known (yet) */
+	/* Of the interface, so the same for all queues of a port. */
+	_Atomic uint64_t defer_hard_irqs_asked, defer_hard_irqs;
+	_Atomic uint64_t gro_flush_timeout_asked, gro_flush_timeout; /* ns */
+};
 
 /* One per engine CPU; written by whoever runs that CPU's softirq. */
 struct cpu_counters {
@@ -108,7 +129,7 @@ struct cpu_counters {
 } __attribute__((aligned(64)));
 
 #define COUNTERS_MAGIC UINT64_C(0x7265697061e6e61) /* "napier" and a byte that is no text */
-#define COUNTERS_VERSION 1
+#define COUNTERS_VERSION 2
 
 #define PORT_NAME_MAX 32
 #define PORT_SPEC_MAX 96
@@ -138,6 +159,7 @@ struct queue_record {
 	char reserved[20];
 	struct napi_counters napi;
 	struct transmit_counters transmit;
+	struct kernel_record kernel;
 } __attribute__((aligned(64)));
 
 struct cpu_record {

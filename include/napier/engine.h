@@ -49,6 +49,11 @@ struct engine_config {
 	int64_t poll_ns;   /* virtual machine only: what a poll costs by itself; 0: 200 ns */
 	int64_t packet_ns; /* virtual machine only: what a polled packet costs; 0: 100 ns */
 	const char *counters_path; /* file for struct counters_file; NULL: memory of its own */
+	/*
+	 * File in which the engine notes what it changes outside of its process and has to put
+	 * back, so that engine_restore can do it for one that was killed. NULL: not noted.
+	 */
+	const char *restore_path;
 	void (*log)(void *arg, enum log_level level, const char *line); /* NULL: nowhere */
 	void *log_arg;
 };
@@ -56,6 +61,13 @@ struct engine_config {
 int engine_create(const struct engine_config *config, struct engine **out, struct error *err);
 /* Closes all ports; returns when every runner has ended. Handlers made for it are destroyed. */
 void engine_destroy(struct engine *engine);
+
+/*
+ * Puts back what an engine that was killed has noted in this file, and removes it; what somebody
+ * has changed since is left alone. No file: nothing. One line a value to log, which may be NULL.
+ */
+void engine_restore(const char *path, void (*log)(void *arg, enum log_level, const char *line),
+		    void *arg);
 
 struct machine *engine_machine(struct engine *engine);
 struct pool *engine_pool(struct engine *engine);
@@ -97,12 +109,22 @@ struct queue_settings {
 	bool poller_set, weight_set, cpu_set;
 	bool idle_suspend_set;
 	bool cpus_set, class_set; /* what of placement: cpus; class and level */
+	/* Of the whole port: queue < 0 only. */
+	bool napi_defer_hard_irqs_set, gro_flush_timeout_set;
 	enum poller poller;
 	uint32_t weight;
 	uint32_t idle_suspend_usecs; /* busy-poll goes back to interrupts; 0: never */
 	unsigned cpu;		     /* engine CPU of its softirq */
 	struct placement placement;  /* of its thread */
+	/* The kernel's, of the interface; in force while the port has a queue that is busy-polled
+	 */
+	uint32_t napi_defer_hard_irqs;
+	uint32_t gro_flush_timeout; /* ns */
 };
+
+/* The most that can be asked: longer waits would only hide that nobody polls. */
+#define NAPI_DEFER_HARD_IRQS_MAX 1000000
+#define GRO_FLUSH_TIMEOUT_MAX 1000000000 /* ns */
 
 /*
  * 1024 of them are kept; then one more takes the place of the oldest whose port is not there, which

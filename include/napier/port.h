@@ -20,6 +20,7 @@
 struct port;
 struct port_ops;
 struct handler;
+struct queue_settings;
 
 /* Text as given by a person: "KIND:TARGET[,key=value…]" (port_config_parse), or filled in. */
 struct port_config {
@@ -67,6 +68,7 @@ struct port_queue {
 	struct napi *napi; /* set by the engine before the first receive */
 	struct transmit_counters *transmit; /* likewise; written under `lock` */
 	struct lock *lock;		    /* of the transmit side; the engine's */
+	struct kernel_record *kernel;	    /* written by the kind, in control context */
 };
 
 /*
@@ -111,6 +113,15 @@ struct port_ops {
 
 	/* Makes what was taken go out; called once per poll. NULL when transmit does that. */
 	void (*kick)(struct port_queue *queue, struct context *context);
+
+	/*
+	 * Control context, port open, at its first poller and after each change: `poller` polls
+	 * the queue from now on, with these settings. For a kind that has the kernel's share of the
+	 * work done there too. What settings ask of the kernel and cannot be had is an error, and
+	 * fills err; the port works on without. NULL: it does not matter to this kind.
+	 */
+	int (*poller_changed)(struct port_queue *queue, enum poller poller,
+			      const struct queue_settings *settings, struct error *err);
 
 	/* Control context, once a second of the machine's time, port open. May be NULL. */
 	void (*tick)(struct port *port, int64_t now);

@@ -34,6 +34,17 @@ const char *drop_text(enum drop_reason reason)
 	return (unsigned)reason < DROP_MAX ? drop_texts[reason] : "unknown";
 }
 
+const char *kernel_poll_name(enum kernel_poll poll)
+{
+	static const char *const names[] = {
+		[KERNEL_POLL_NONE] = "none",
+		[KERNEL_POLL_PREFERRED] = "preferred",
+		[KERNEL_POLL_REFUSED] = "refused",
+	};
+
+	return (unsigned)poll <= KERNEL_POLL_REFUSED ? names[poll] : "unknown";
+}
+
 static void *file_map(const char *path, size_t size, struct error *err)
 {
 	void *map;

@@ -217,6 +217,10 @@ int engine_create(const struct engine_config *config, struct engine **out, struc
 		snprintf(engine->counters_path, sizeof(engine->counters_path), "%s",
 			 config->counters_path);
 	engine->config.counters_path = engine->counters_path;
+	if (config->restore_path)
+		snprintf(engine->restore_path, sizeof(engine->restore_path), "%s",
+			 config->restore_path);
+	engine->config.restore_path = engine->restore_path;
 	engine->packet_ns = engine->config.packet_ns;
 	engine->poll_ns = engine->config.poll_ns;
 	engine->cpus = cpuset_count(&engine->config.cpus);

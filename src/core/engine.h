@@ -27,6 +27,7 @@ struct engine {
 	struct pool *pool;
 	struct counters_file *counters;
 	char counters_path[256];
+	char restore_path[256]; /* empty: none */
 	int64_t packet_ns, poll_ns;
 	/* Read by who polls, set by control. */
 	_Atomic uint32_t budget;   /* packets a softirq round */

@@ -34,6 +34,45 @@ void queue_record_placement(struct napi *napi)
 	cpuset_format(&asked.placement.cpus, record->cpus_asked, sizeof(record->cpus_asked));
 }
 
+/* A kind that the kernel has no say in, or that has no means to ask it. */
+static int tell_nobody(const struct napi *napi, const struct queue_settings *settings,
+		       struct error *err)
+{
+	const struct port *port = napi->queue->port;
+
+	if (settings->napi_defer_hard_irqs_set || settings->gro_flush_timeout_set)
+		return error_set(err, -EOPNOTSUPP,
+				 "%s: napi_defer_hard_irqs and gro_flush_timeout go with an xdp "
+				 "port, and this is %s",
+				 port->name, port->ops->kind);
+	if (napi_poller(napi) == POLLER_BUSY_POLL && port->ifindex && !napi->queue->index)
+		engine_log(napi->engine, LEVEL_INFO,
+			   "%s: busy-poll polls its sockets only: the kernel's share stays in its "
+			   "softirq, as %s ports have no preferred busy polling",
+			   port->name, port->ops->kind);
+	return 0;
+}
+
+int queue_tell(struct napi *napi, struct error *err)
+{
+	struct port_queue *queue = napi->queue;
+	struct queue_settings settings;
+
+	settings_find(&napi->engine->settings, queue->port->name, (int)queue->index, &settings);
+	if (!queue->port->ops->poller_changed)
+		return tell_nobody(napi, &settings, err);
+	return queue->port->ops->poller_changed(queue, napi_poller(napi), &settings, err);
+}
+
+/* Where nobody asked for the kernel's part just now: it is said, and the port works on without. */
+void queue_told(struct napi *napi)
+{
+	struct error err;
+
+	if (queue_tell(napi, &err))
+		engine_log(napi->engine, LEVEL_WARNING, "%s", err.text);
+}
+
 static void record_fill(struct queue_record *record, const struct port_queue *queue,
 			const struct napi *napi)
 {
@@ -50,6 +89,10 @@ static void record_fill(struct queue_record *record, const struct port_queue *qu
 	atomic_store(&record->cpu, softnet_cpu(napi->softnet));
 	atomic_store(&record->weight, napi_weight(napi));
 	atomic_store(&record->disabled, 1);
+	atomic_store(&record->kernel.defer_hard_irqs_asked, KERNEL_UNKNOWN);
+	atomic_store(&record->kernel.defer_hard_irqs, KERNEL_UNKNOWN);
+	atomic_store(&record->kernel.gro_flush_timeout_asked, KERNEL_UNKNOWN);
+	atomic_store(&record->kernel.gro_flush_timeout, KERNEL_UNKNOWN);
 	atomic_store(&record->in_use, 1);
 }
 
@@ -85,6 +128,7 @@ int queue_begin(struct port_queue *queue, struct napi *napi, struct lock *lock, 
 	queue->napi = napi;
 	queue->irq.handler = queue_interrupt;
 	queue->transmit = &napi->record->transmit;
+	queue->kernel = &napi->record->kernel;
 	queue->lock = lock;
 	rc = napi_init(napi, settings.poller_set ? settings.poller : engine->config.poller, err);
 	if (rc) {
@@ -94,6 +138,7 @@ int queue_begin(struct port_queue *queue, struct napi *napi, struct lock *lock, 
 	}
 	record_fill(napi->record, queue, napi);
 	queue_record_placement(napi);
+	queue_told(napi);
 	return 0;
 }
 

@@ -33,6 +33,12 @@ static int settings_check(struct engine *engine, const struct queue_settings *s,
 					 "CPUs %s",
 					 cpu, there);
 	}
+	if (s->napi_defer_hard_irqs_set && s->napi_defer_hard_irqs > NAPI_DEFER_HARD_IRQS_MAX)
+		return error_set(err, -ERANGE, "napi_defer_hard_irqs %u: must be 0 to %u",
+				 s->napi_defer_hard_irqs, NAPI_DEFER_HARD_IRQS_MAX);
+	if (s->gro_flush_timeout_set && s->gro_flush_timeout > GRO_FLUSH_TIMEOUT_MAX)
+		return error_set(err, -ERANGE, "gro_flush_timeout %u: must be 0 to %u ns",
+				 s->gro_flush_timeout, GRO_FLUSH_TIMEOUT_MAX);
 	cpuset_format(&engine->config.cpus, there, sizeof(there));
 	if (s->cpu_set && !engine_softnet(engine, s->cpu))
 		return error_set(err, -EINVAL, "cpu %u: not an engine CPU; those are %s", s->cpu,
@@ -67,6 +73,8 @@ static int queue_apply(struct engine *engine, struct napi *napi, const struct qu
 		napi_weight_set(napi, s->weight);
 	if (s->idle_suspend_set)
 		napi_idle_suspend_set(napi, s->idle_suspend_usecs);
+	if (s->napi_defer_hard_irqs_set || s->gro_flush_timeout_set)
+		return queue_tell(napi, err);
 	return 0;
 }
 
@@ -164,6 +172,11 @@ int engine_queue_set(struct engine *engine, const char *name, int queue,
 	if (queue >= PORT_QUEUES_MAX)
 		return error_set(err, -EINVAL, "%s/%d: queues are numbered 0 to %d", name, queue,
 				 PORT_QUEUES_MAX - 1);
+	if (queue >= 0 && (settings->napi_defer_hard_irqs_set || settings->gro_flush_timeout_set))
+		return error_set(err, -EINVAL,
+				 "%s/%d: napi_defer_hard_irqs and gro_flush_timeout are of the "
+				 "whole interface: napier set %s …",
+				 name, queue, name);
 	kept = malloc(sizeof(*kept));
 	if (!kept)
 		return error_set(err, -ENOMEM, "no memory for settings");

@@ -9,8 +9,7 @@
 
 #include <napier/port.h>
 
-#include <core/engine.h>
-#include <core/napi.h>
+#include <core/engine_queue.h>
 #include <poller/softirq.h>
 
 int napi_init(struct napi *napi, enum poller poller, struct error *err)
@@ -160,6 +159,8 @@ int napi_switch(struct napi *napi, enum poller poller, struct softnet *softnet, 
 	record_switch(napi, machine_now(machine) - start);
 	if (changes)
 		poller_ops(before)->retire(napi, softnet_before);
+	if (poller != before)
+		queue_told(napi);
 	return 0;
 }
 

@@ -24,6 +24,14 @@ static void settings_merge(struct queue_settings *to, const struct queue_setting
 		to->idle_suspend_set = true;
 		to->idle_suspend_usecs = from->idle_suspend_usecs;
 	}
+	if (from->napi_defer_hard_irqs_set) {
+		to->napi_defer_hard_irqs_set = true;
+		to->napi_defer_hard_irqs = from->napi_defer_hard_irqs;
+	}
+	if (from->gro_flush_timeout_set) {
+		to->gro_flush_timeout_set = true;
+		to->gro_flush_timeout = from->gro_flush_timeout;
+	}
 	if (from->cpus_set) {
 		to->cpus_set = true;
 		to->placement.cpus = from->placement.cpus;

@@ -6,6 +6,7 @@
  *	xdp_program.c  the program that redirects packets to the sockets
  *	xdp_socket.c   one queue's socket and rings
  *	xdp_path.c     receive, transmit, kick
+ *	xdp_kernel.c   the kernel's own NAPI, polled along with the queue
  *	xdp_watch.c    what is looked at once a second
  *
  * Every queue registers the pool's whole area as a UMEM of its own. So the sockets of any interface
@@ -23,6 +24,7 @@
 
 #include <napier/port.h>
 
+#include "port/deferral.h"
 #include "port/netdev.h"
 #include "port/xdp_program.h"
 
@@ -50,6 +52,8 @@ struct xdp_queue {
 	uint32_t mark;	/* in packet->holder */
 	bool checksums; /* look for partial ones */
 	bool zerocopy;
+	bool prefers;	    /* asked for preferred busy polling. Control */
+	_Atomic bool drive; /* and got it: an empty ring means a call. Read by the holder */
 
 	/* The holder of the NAPI only. */
 	_Alignas(64) struct xsk_ring_cons rx;
@@ -77,7 +81,7 @@ struct xdp_watch {
 	uint64_t received;   /* our own, lost ones included */
 	uint32_t silent;     /* looks in a row at which only the former grew */
 	uint64_t silent_packets;
-	bool silent_said, partial_said, program_said, mtu_said;
+	bool silent_said, partial_said, program_said, mtu_said, prefer_said, deferral_said;
 };
 
 struct xdp_port {
@@ -88,8 +92,11 @@ struct xdp_port {
 	int promiscuous;     /* a descriptor, -1: none */
 	char fix_prefix[80]; /* "ip netns exec NAME " where the fix has to be typed there */
 	char driver[32];
-	uint32_t opened;	 /* queues that have a socket */
-	struct xdp_queue *queue; /* port->queues of them */
+	char netns[64];		  /* as it was given */
+	struct deferral deferral; /* of the interface's interrupts */
+	int deferral_error;	  /* why there is none */
+	uint32_t opened;	  /* queues that have a socket */
+	struct xdp_queue *queue;  /* port->queues of them */
 };
 
 static inline struct xdp_port *xdp_port_of(struct port *port)
@@ -123,6 +130,14 @@ void xdp_fill(struct xdp_queue *q, struct pool_cache *cache);
 void xdp_complete(struct xdp_queue *q, struct pool_cache *cache);
 /* One system call to make the kernel send. 0, or its negative errno. */
 int xdp_push(struct xdp_queue *q);
+
+/* xdp_kernel.c: control context. See struct port_ops. */
+int xdp_poller_changed(struct port_queue *queue, enum poller poller,
+		       const struct queue_settings *settings, struct error *err);
+/* The interface has again what it had before us. */
+void xdp_deferral_put_back(struct xdp_port *xp);
+/* Once a second: what the kernel has now. */
+void xdp_kernel_look(struct xdp_port *xp);
 
 /* xdp_watch.c: control context. */
 void xdp_watch_begin(struct xdp_port *xp, const struct netdev_link *link);

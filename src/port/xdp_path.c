@@ -141,6 +141,15 @@ static uint32_t rx_take(struct xdp_queue *q, const struct pool *pool, struct pac
 	return got;
 }
 
+/* The kernel's NAPI works in this call, for as many packets as a poll of ours may take. */
+static uint32_t rx_drive(struct xdp_queue *q, struct context *context, struct packet **v,
+			 uint32_t n)
+{
+	recvfrom(q->fd, NULL, 0, MSG_DONTWAIT, NULL, NULL);
+	counter_add(&context->counters->kernel_polls, 1);
+	return rx_take(q, context->cache.pool, v, n);
+}
+
 static void queue_unstick(struct xdp_queue *q, struct context *context);
 
 uint32_t xdp_receive(struct port_queue *queue, struct context *context, struct packet **v,
@@ -153,6 +162,8 @@ uint32_t xdp_receive(struct port_queue *queue, struct context *context, struct p
 	/* The first look may have been at the ring as it was some time ago; this one is not. */
 	if (got < n)
 		got += rx_take(q, context->cache.pool, v + got, n - got);
+	if (!got && atomic_load_explicit(&q->drive, memory_order_relaxed))
+		got = rx_drive(q, context, v, n);
 	q->filled -= got;
 	if (queue_refill(q, context))
 		queue_starved(q, context);

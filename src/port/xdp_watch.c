@@ -191,6 +191,7 @@ void xdp_tick(struct port *port, int64_t now)
 	for (uint32_t i = 0; i < port->queues; i++)
 		lost_read(&xp->queue[i]);
 	partial_look(xp);
+	xdp_kernel_look(xp);
 	if (device_follow(port, &xp->dev, &link))
 		return;
 	for (uint32_t i = 0; i < port->queues && netdev_link_up(&link); i++)

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The file in which an engine notes the interfaces' values that it changes, before it does, so that
+ * the next one can put them back when it was killed. One line an interface:
+ *
+ *	IFINDEX NAME BEFORE OURS BEFORE OURS NETNS
+ *
+ * with a pair for each value of deferral.h, equal where it was not changed. NETNS is as in the
+ * port's text, and may be empty. The file is there while it has lines.
+ *
+ * Control context.
+ */
+#ifndef PORT_RESTORE_H
+#define PORT_RESTORE_H
+
+#include <net/if.h>
+
+#include <port/deferral.h>
+
+struct restore_entry {
+	int ifindex;
+	char name[IFNAMSIZ];
+	char netns[64];
+	uint64_t before[DEFERRAL_VALUES], ours[DEFERRAL_VALUES];
+};
+
+/* In place of the one for the same interface. A negative errno; then nothing is noted. */
+int restore_note(const char *path, const struct restore_entry *entry);
+/* What was noted for this interface has been put back. */
+void restore_forget(const char *path, const struct restore_entry *entry);
+
+#endif
