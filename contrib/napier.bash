@@ -70,7 +70,7 @@ _napier_words() {
 			cpu/*) echo deferral= ;;
 			*)
 				printf '%s\n' poller= weight= idle_suspend= cpu= cpus= class= nice= \
-					priority=
+					priority= napi_defer_hard_irqs= gro_flush_timeout=
 				;;
 			esac
 			;;

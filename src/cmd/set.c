@@ -99,6 +99,24 @@ static void thread_print(const struct wish *wish, const json_t *queue, int pid)
 	json_decref(thread);
 }
 
+/* In force while the socket prefers to be busy-polled. */
+static void interface_print(const struct wish *wish, const json_t *queue)
+{
+	bool both = wish->napi_defer_hard_irqs_set && wish->gro_flush_timeout_set;
+
+	if (strcmp(view_text(queue, "kernel_poll"), "none") == 0) {
+		printf("%s%s%s kept for busy-poll",
+		       wish->napi_defer_hard_irqs_set ? "napi_defer_hard_irqs" : "",
+		       both ? " and " : "", wish->gro_flush_timeout_set ? "gro_flush_timeout" : "");
+		return;
+	}
+	if (wish->napi_defer_hard_irqs_set)
+		printf("napi_defer_hard_irqs %lld%s", view_number(queue, "napi_defer_hard_irqs"),
+		       both ? ", " : "");
+	if (wish->gro_flush_timeout_set)
+		printf("gro_flush_timeout %lld ns", view_number(queue, "gro_flush_timeout"));
+}
+
 static void queue_print(const struct wish *wish, const json_t *queue, int pid)
 {
 	const char *before = " ";
@@ -124,6 +142,11 @@ static void queue_print(const struct wish *wish, const json_t *queue, int pid)
 	if (wish->class_set || wish->cpus_set) {
 		fputs(before, stdout);
 		thread_print(wish, queue, pid);
+		before = ", ";
+	}
+	if (wish->napi_defer_hard_irqs_set || wish->gro_flush_timeout_set) {
+		fputs(before, stdout);
+		interface_print(wish, queue);
 	}
 	putchar('\n');
 }
@@ -276,7 +299,9 @@ const struct command command_set = {
 		 "  cpu=N                    engine CPU that polls, with softirq and busy-poll\n"
 		 "  cpus=LIST|any            CPUs that its thread may run on, such as 0-3,8\n"
 		 "  class=fair nice=-20..19  scheduling of its thread\n"
-		 "  class=fifo priority=1..99\n\n"
+		 "  class=fifo priority=1..99\n"
+		 "  napi_defer_hard_irqs=N gro_flush_timeout=NSEC\n"
+		 "                           of the interface, while busy-poll polls it\n\n"
 		 "A thread of its own is what poller thread gives to each queue; cpus and class "
 		 "are\n"
 		 "kept for it while another polls.\n\n"

@@ -165,6 +165,7 @@ static void napi_counters_set(json_t *o, const struct queue_record *r)
 	number_set(o, "switches", counter_read(&c->switches));
 	number_set(o, "stuck", counter_read(&r->stuck));
 	number_set(o, "poll_ns", counter_read(&c->poll_ns));
+	number_set(o, "kernel_polls", counter_read(&c->kernel_polls));
 }
 
 /* What an empty set of CPUs means. */
@@ -179,6 +180,30 @@ static void engine_cpus(const struct counters_file *file, char *text, size_t siz
 			cpuset_add(&cpus, r->cpu);
 	}
 	cpuset_format(&cpus, text, size);
+}
+
+/* The kernel's own NAPI below, and how its interface was asked to be. */
+static void kernel_set(json_t *o, const struct kernel_record *k)
+{
+	const struct {
+		const char *member;
+		uint64_t value;
+	} values[] = {
+		{"napi_defer_hard_irqs_asked", k->defer_hard_irqs_asked},
+		{"napi_defer_hard_irqs", k->defer_hard_irqs},
+		{"gro_flush_timeout_asked", k->gro_flush_timeout_asked},
+		{"gro_flush_timeout", k->gro_flush_timeout},
+	};
+
+	json_object_set_new(o, "kernel_poll",
+			    json_string(kernel_poll_name((enum kernel_poll)k->poll)));
+	number_set(o, "kernel_napi", k->napi_id);
+	for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
+		if (values[i].value == KERNEL_UNKNOWN)
+			json_object_set_new(o, values[i].member, json_null());
+		else
+			number_set(o, values[i].member, values[i].value);
+	}
 }
 
 static json_t *napi_json(const struct counters_file *file, const struct queue_record *r)
@@ -205,6 +230,7 @@ static json_t *napi_json(const struct counters_file *file, const struct queue_re
 	json_object_set_new(o, "thread_asked", asked);
 	number_set(o, "switch_ns", (uint64_t)r->switch_ns);
 	number_set(o, "switch_max_ns", (uint64_t)r->switch_max_ns);
+	kernel_set(o, &r->kernel);
 	napi_counters_set(o, r);
 	return o;
 }

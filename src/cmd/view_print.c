@@ -160,6 +160,42 @@ static void napi_row(struct table *table, const json_t *napi)
 			   : "-");
 }
 
+/* One of the interface's values; what was asked beside it where that is not so. */
+static void deferral_print(const json_t *napi, const char *member, const char *unit, FILE *out)
+{
+	const json_t *there = json_object_get(napi, member);
+	const json_t *asked;
+	char name[64];
+
+	snprintf(name, sizeof(name), "%s_asked", member);
+	asked = json_object_get(napi, name);
+	if (json_is_integer(there))
+		fprintf(out, ", %s %lld%s", member, json_integer_value(there), unit);
+	else
+		fprintf(out, ", %s not known", member);
+	if (json_is_integer(asked) && json_integer_value(asked) != json_integer_value(there))
+		fprintf(out, " (asked %lld)", json_integer_value(asked));
+}
+
+/* What of the kernel's own work is done where the queue is polled. */
+static void kernel_print(const json_t *napi, FILE *out)
+{
+	const char *poll = view_text(napi, "kernel_poll");
+
+	if (!strcmp(poll, "none"))
+		return;
+	fprintf(out, "%s/%lld: ", view_text(napi, "port"), view_number(napi, "queue"));
+	if (!strcmp(poll, "refused"))
+		fputs("the kernel's NAPI stays in its softirq", out);
+	else if (view_number(napi, "kernel_napi"))
+		fprintf(out, "polls the kernel's NAPI %lld too", view_number(napi, "kernel_napi"));
+	else
+		fputs("polls the kernel's NAPI too, when a packet has told which", out);
+	deferral_print(napi, "napi_defer_hard_irqs", "", out);
+	deferral_print(napi, "gro_flush_timeout", " ns", out);
+	fputc('\n', out);
+}
+
 void view_napis_print(const json_t *view, FILE *out)
 {
 	static const char *const titles[] = {"<NAPI",	  "<POLLER", "WEIGHT",	 "CPU",	  "<THREAD",
@@ -171,6 +207,8 @@ void view_napis_print(const json_t *view, FILE *out)
 	for (size_t i = 0; table && i < json_array_size(napis); i++)
 		napi_row(table, json_array_get(napis, i));
 	table_print(table, out);
+	for (size_t i = 0; i < json_array_size(napis); i++)
+		kernel_print(json_array_get(napis, i), out);
 }
 
 long long view_dropped(const json_t *port)

@@ -5,6 +5,7 @@
  *     control   the socket for requests
  *     counters  struct counters_file
  *     absent    ports whose device is away, one a line: name, spec, why
+ *     restore   what the engine has changed outside, and puts back: see port/restore.h
  * The lock (of the open file, F_OFD_SETLK) ends with the process, however that ends, so what lies
  * there without one is stale.
  */
@@ -36,7 +37,8 @@ int rundir_find(struct rundir *dir, const char *base, const char *name, struct e
 void rundir_file(const struct rundir *dir, const char *file, char out[RUNDIR_PATH_MAX + 10]);
 
 /*
- * Makes the directory, locks it, and clears what an engine that was killed left there.
+ * Makes the directory, locks it, and clears what an engine that was killed left there, but for
+ * `restore`, which is to be read (engine_restore).
  * -EADDRINUSE: an engine of that name runs. -EACCES and what mkdir says.
  */
 int rundir_lock(struct rundir *dir, struct error *err);

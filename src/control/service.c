@@ -138,7 +138,7 @@ static void ports_log(struct service *service)
 static int service_start(struct service *service, struct error *err)
 {
 	struct engine_config *config = &service->setup->engine;
-	char counters[RUNDIR_PATH_MAX + 10];
+	char counters[RUNDIR_PATH_MAX + 10], restore[RUNDIR_PATH_MAX + 10];
 	int rc;
 
 	rc = rundir_lock(&service->rundir, err);
@@ -149,9 +149,13 @@ static int service_start(struct service *service, struct error *err)
 	rundir_file(&service->rundir, "counters", counters);
 	config->machine = service->machine;
 	config->counters_path = counters;
+	rundir_file(&service->rundir, "restore", restore);
+	engine_restore(restore, config->log, config->log_arg);
+	config->restore_path = restore;
 	interrupts_place(service->setup);
 	rc = engine_create(config, &service->engine, err);
 	config->counters_path = NULL;
+	config->restore_path = NULL;
 	if (!rc)
 		rc = handler_make(service, err);
 	if (!rc)

@@ -30,15 +30,24 @@ static const char *poller_text(uint32_t poller)
 	return poller < POLLER_MAX ? poller_name((enum poller)poller) : "none";
 }
 
+/* null: the kernel does not say. */
+static json_t *kernel_json(uint64_t value)
+{
+	return value == KERNEL_UNKNOWN ? json_null() : json_integer((json_int_t)value);
+}
+
 /* The state of one queue, with the poller that it had before. */
 static json_t *queue_json(const struct queue_record *r, uint32_t was)
 {
-	return json_pack("{s:s, s:i, s:s, s:s, s:s, s:I, s:i, s:i, s:i, s:i, s:b}", "port",
-			 r->port_name, "queue", (int)r->queue, "asked",
+	return json_pack("{s:s, s:i, s:s, s:s, s:s, s:I, s:i, s:i, s:i, s:i, s:b, s:s, s:o, s:o}",
+			 "port", r->port_name, "queue", (int)r->queue, "asked",
 			 poller_text(r->poller_asked), "poller", poller_text(r->poller_observed),
 			 "was", poller_text(was), "switch_ns", (json_int_t)r->switch_ns, "weight",
 			 (int)r->weight, "idle_suspend", (int)r->idle_suspend, "cpu", (int)r->cpu,
-			 "tid", (int)r->tid, "disabled", (int)r->disabled);
+			 "tid", (int)r->tid, "disabled", (int)r->disabled, "kernel_poll",
+			 kernel_poll_name((enum kernel_poll)r->kernel.poll), "napi_defer_hard_irqs",
+			 kernel_json(r->kernel.defer_hard_irqs), "gro_flush_timeout",
+			 kernel_json(r->kernel.gro_flush_timeout));
 }
 
 static int set_answer(struct service *service, const struct request *request, json_t *answer,

@@ -259,12 +259,20 @@ static int take_queues(struct reader *r, config_setting_t *s, void *object, cons
 static int take_port(struct reader *r, config_setting_t *s, void *object)
 {
 	static const struct key keys[] = {
-		{"port", take_nothing},		 {"poller", take_port_key},
-		{"weight", take_port_key},	 {"cpu", take_port_key},
-		{"cpus", take_port_key},	 {"class", take_port_key},
-		{"nice", take_port_key},	 {"priority", take_port_key},
-		{"idle_suspend", take_port_key}, {"pvid", take_port_key},
-		{"tagged", take_vlans},		 {"untagged", take_vlans},
+		{"port", take_nothing},
+		{"poller", take_port_key},
+		{"weight", take_port_key},
+		{"cpu", take_port_key},
+		{"cpus", take_port_key},
+		{"class", take_port_key},
+		{"nice", take_port_key},
+		{"priority", take_port_key},
+		{"idle_suspend", take_port_key},
+		{"napi_defer_hard_irqs", take_port_key},
+		{"gro_flush_timeout", take_port_key},
+		{"pvid", take_port_key},
+		{"tagged", take_vlans},
+		{"untagged", take_vlans},
 		{"queues", take_queues},
 	};
 	config_setting_t *which = config_setting_get_member(s, "port");

@@ -28,7 +28,8 @@ int number_parse(const char *key, const char *text, long long min, long long max
 bool wish_empty(const struct wish *wish)
 {
 	return !(wish->poller_set || wish->weight_set || wish->idle_suspend_set || wish->cpu_set ||
-		 wish->cpus_set || wish->class_set || wish->level_set);
+		 wish->cpus_set || wish->class_set || wish->level_set ||
+		 wish->napi_defer_hard_irqs_set || wish->gro_flush_timeout_set);
 }
 
 static int poller_key(struct wish *wish, const char *key, const char *value, struct error *err)
@@ -64,6 +65,32 @@ static int idle_suspend_key(struct wish *wish, const char *key, const char *valu
 		return rc;
 	wish->idle_suspend_usecs = (uint32_t)n;
 	wish->idle_suspend_set = true;
+	return 0;
+}
+
+static int napi_defer_hard_irqs_key(struct wish *wish, const char *key, const char *value,
+				    struct error *err)
+{
+	long long n;
+	int rc = number_parse(key, value, 0, NAPI_DEFER_HARD_IRQS_MAX, &n, err);
+
+	if (rc)
+		return rc;
+	wish->napi_defer_hard_irqs = (uint32_t)n;
+	wish->napi_defer_hard_irqs_set = true;
+	return 0;
+}
+
+static int gro_flush_timeout_key(struct wish *wish, const char *key, const char *value,
+				 struct error *err)
+{
+	long long n;
+	int rc = number_parse(key, value, 0, GRO_FLUSH_TIMEOUT_MAX, &n, err);
+
+	if (rc)
+		return rc;
+	wish->gro_flush_timeout = (uint32_t)n;
+	wish->gro_flush_timeout_set = true;
 	return 0;
 }
 
@@ -139,9 +166,16 @@ int wish_key(struct wish *wish, const char *key, const char *value, struct error
 		int (*take)(struct wish *wish, const char *key, const char *value,
 			    struct error *err);
 	} keys[] = {
-		{"poller", poller_key}, {"weight", weight_key},	 {"idle_suspend", idle_suspend_key},
-		{"cpu", cpu_key},	{"cpus", cpus_key},	 {"class", class_key},
-		{"nice", level_key},	{"priority", level_key},
+		{"poller", poller_key},
+		{"weight", weight_key},
+		{"idle_suspend", idle_suspend_key},
+		{"cpu", cpu_key},
+		{"cpus", cpus_key},
+		{"class", class_key},
+		{"nice", level_key},
+		{"priority", level_key},
+		{"napi_defer_hard_irqs", napi_defer_hard_irqs_key},
+		{"gro_flush_timeout", gro_flush_timeout_key},
 	};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
@@ -169,6 +203,10 @@ int wish_settings(const struct wish *wish, struct queue_settings *out, struct er
 		.placement.cpus = wish->cpus,
 		.placement.class = wish->class,
 		.placement.level = wish->level,
+		.napi_defer_hard_irqs_set = wish->napi_defer_hard_irqs_set,
+		.napi_defer_hard_irqs = wish->napi_defer_hard_irqs,
+		.gro_flush_timeout_set = wish->gro_flush_timeout_set,
+		.gro_flush_timeout = wish->gro_flush_timeout,
 	};
 	return 0;
 }

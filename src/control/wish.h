@@ -8,10 +8,13 @@
 
 #include <napier/engine.h>
 
-#define WISH_KEYS "poller, weight, idle_suspend, cpu, cpus, class, nice, priority"
+#define WISH_KEYS                                                                                  \
+	"poller, weight, idle_suspend, cpu, cpus, class, nice, priority, napi_defer_hard_irqs, "   \
+	"gro_flush_timeout"
 
 struct wish {
 	bool poller_set, weight_set, idle_suspend_set, cpu_set, cpus_set, class_set, level_set;
+	bool napi_defer_hard_irqs_set, gro_flush_timeout_set;
 	enum poller poller;
 	uint32_t weight;
 	uint32_t idle_suspend_usecs; /* 0: never */
@@ -19,6 +22,8 @@ struct wish {
 	struct cpuset cpus; /* of the thread; empty: any */
 	enum runner_class class;
 	int level;
+	uint32_t napi_defer_hard_irqs;
+	uint32_t gro_flush_timeout; /* ns */
 };
 
 bool wish_empty(const struct wish *wish);

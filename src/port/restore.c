@@ -101,7 +101,7 @@ __attribute__((format(printf, 3, 4))) static void say(const struct restore_log *
 	log->line(log->arg, level, line);
 }
 
-static void value_put_back(const struct deferral *d, const struct restore_entry *e, int i,
+static void value_put_back(const struct irq_defer *d, const struct restore_entry *e, int i,
 			   uint64_t there, const struct restore_log *log)
 {
 	int code;
@@ -112,33 +112,33 @@ static void value_put_back(const struct deferral *d, const struct restore_entry 
 		say(log, LEVEL_WARNING,
 		    "%s: %s is %" PRIu64 ", which a killed engine had not set: it stays (it was "
 		    "%" PRIu64 " before)",
-		    e->name, deferral_names[i], there, e->before[i]);
+		    e->name, irq_defer_names[i], there, e->before[i]);
 		return;
 	}
-	code = deferral_write(d, i, e->before[i]);
+	code = irq_defer_write(d, i, e->before[i]);
 	if (code)
 		say(log, LEVEL_WARNING, "%s: %s cannot be put back to %" PRIu64 ": %s", e->name,
-		    deferral_names[i], e->before[i], strerror(-code));
+		    irq_defer_names[i], e->before[i], strerror(-code));
 	else
 		say(log, LEVEL_INFO, "%s: %s put back to %" PRIu64 " after a killed engine",
-		    e->name, deferral_names[i], e->before[i]);
+		    e->name, irq_defer_names[i], e->before[i]);
 }
 
 /* An interface of that name but with another index is another one. */
 static void entry_put_back(const struct restore_entry *e, const struct restore_log *log)
 {
-	uint64_t there[DEFERRAL_VALUES];
-	struct deferral d;
+	uint64_t there[IRQ_DEFER_VALUES];
+	struct irq_defer d;
 	int back;
 
 	if (netns_enter(e->netns, &back, NULL))
 		return; /* and its interfaces with it */
 	if ((int)if_nametoindex(e->name) == e->ifindex &&
-	    !deferral_open(&d, e->name, !e->netns[0])) {
-		if (!deferral_read(&d, there))
-			for (int i = 0; i < DEFERRAL_VALUES; i++)
+	    !irq_defer_open(&d, e->name, !e->netns[0])) {
+		if (!irq_defer_read(&d, there))
+			for (int i = 0; i < IRQ_DEFER_VALUES; i++)
 				value_put_back(&d, e, i, there[i], log);
-		deferral_close(&d);
+		irq_defer_close(&d);
 	}
 	netns_leave(back);
 }

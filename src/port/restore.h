@@ -5,7 +5,7 @@
  *
  *	IFINDEX NAME BEFORE OURS BEFORE OURS NETNS
  *
- * with a pair for each value of deferral.h, equal where it was not changed. NETNS is as in the
+ * with a pair for each value of irq_defer.h, equal where it was not changed. NETNS is as in the
  * port's text, and may be empty. The file is there while it has lines.
  *
  * Control context.
@@ -15,13 +15,13 @@
 
 #include <net/if.h>
 
-#include <port/deferral.h>
+#include <port/irq_defer.h>
 
 struct restore_entry {
 	int ifindex;
 	char name[IFNAMSIZ];
 	char netns[64];
-	uint64_t before[DEFERRAL_VALUES], ours[DEFERRAL_VALUES];
+	uint64_t before[IRQ_DEFER_VALUES], ours[IRQ_DEFER_VALUES];
 };
 
 /* In place of the one for the same interface. A negative errno; then nothing is noted. */

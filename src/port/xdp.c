@@ -418,7 +418,7 @@ static int xdp_port_open(struct xdp_port *xp, const struct port_config *config,
 	if (rc)
 		return error_set(err, rc, "xdp:%s: promiscuous mode: %s", xp->dev.name,
 				 strerror(-rc));
-	xp->deferral_error = deferral_open(&xp->deferral, xp->dev.name, !xp->netns[0]);
+	xp->deferral_error = irq_defer_open(&xp->deferral, xp->dev.name, !xp->netns[0]);
 	port_fill(xp, request);
 	tags_warn(xp, &request->link);
 	if (!xp->program.native)
@@ -447,7 +447,7 @@ static void frames_take_back(struct xdp_port *xp, struct pool_cache *cache)
 static void xdp_port_close(struct xdp_port *xp, struct pool_cache *cache)
 {
 	xdp_deferral_put_back(xp);
-	deferral_close(&xp->deferral);
+	irq_defer_close(&xp->deferral);
 	/* First the program, so that nothing new comes in. */
 	xdp_program_close(&xp->program);
 	while (xp->opened)
@@ -499,7 +499,7 @@ static int xdp_open_checked(struct port *port, struct port_config *config,
 	xp->port = port;
 	xp->program = XDP_PROGRAM_CLOSED;
 	xp->promiscuous = -1;
-	xp->deferral = DEFERRAL_CLOSED;
+	xp->deferral = IRQ_DEFER_CLOSED;
 	memcpy(xp->netns, config->netns, sizeof(xp->netns));
 	if (config->netns[0])
 		snprintf(xp->fix_prefix, sizeof(xp->fix_prefix), "ip netns exec %s ",

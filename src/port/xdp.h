@@ -24,7 +24,7 @@
 
 #include <napier/port.h>
 
-#include "port/deferral.h"
+#include "port/irq_defer.h"
 #include "port/netdev.h"
 #include "port/xdp_program.h"
 
@@ -92,11 +92,11 @@ struct xdp_port {
 	int promiscuous;     /* a descriptor, -1: none */
 	char fix_prefix[80]; /* "ip netns exec NAME " where the fix has to be typed there */
 	char driver[32];
-	char netns[64];		  /* as it was given */
-	struct deferral deferral; /* of the interface's interrupts */
-	int deferral_error;	  /* why there is none */
-	uint32_t opened;	  /* queues that have a socket */
-	struct xdp_queue *queue;  /* port->queues of them */
+	char netns[64];		   /* as it was given */
+	struct irq_defer deferral; /* of the interface's interrupts */
+	int deferral_error;	   /* why there is none */
+	uint32_t opened;	   /* queues that have a socket */
+	struct xdp_queue *queue;   /* port->queues of them */
 };
 
 static inline struct xdp_port *xdp_port_of(struct port *port)

@@ -83,7 +83,7 @@ static struct restore_entry restore_entry_of(const struct xdp_port *xp)
 
 	memcpy(e.name, xp->dev.name, sizeof(e.name));
 	memcpy(e.netns, xp->netns, sizeof(e.netns));
-	for (int i = 0; i < DEFERRAL_VALUES; i++) {
+	for (int i = 0; i < IRQ_DEFER_VALUES; i++) {
 		e.before[i] = xp->deferral.before[i].value;
 		e.ours[i] = xp->deferral.ours[i].asked ? xp->deferral.ours[i].value : e.before[i];
 	}
@@ -93,61 +93,61 @@ static struct restore_entry restore_entry_of(const struct xdp_port *xp)
 /* What is ours no longer, unless somebody has changed it since. */
 static int value_put_back(struct xdp_port *xp, int i, uint64_t there)
 {
-	struct deferral *d = &xp->deferral;
+	struct irq_defer *d = &xp->deferral;
 	uint64_t before = d->before[i].value, ours = d->ours[i].value;
 
 	d->ours[i].asked = false;
 	if (there == before)
 		return 0;
 	if (there == ours)
-		return deferral_write(d, i, before);
+		return irq_defer_write(d, i, before);
 	port_warn(xp->port,
 		  "%s of %s was changed to %" PRIu64 " by another: it stays so (it was %" PRIu64
 		  " before)",
-		  deferral_names[i], xp->dev.name, there, before);
+		  irq_defer_names[i], xp->dev.name, there, before);
 	return 0;
 }
 
 /* Noted before it is written, so that nothing is changed that could not be put back. */
-static int values_write(struct xdp_port *xp, const struct deferral_value asked[DEFERRAL_VALUES],
-			const uint64_t there[DEFERRAL_VALUES])
+static int values_write(struct xdp_port *xp, const struct irq_defer_value asked[IRQ_DEFER_VALUES],
+			const uint64_t there[IRQ_DEFER_VALUES])
 {
 	const char *path = xp->port->engine->restore_path;
-	struct deferral *d = &xp->deferral;
+	struct irq_defer *d = &xp->deferral;
 	struct restore_entry e;
 	int rc = 0;
 
-	for (int i = 0; i < DEFERRAL_VALUES; i++) {
+	for (int i = 0; i < IRQ_DEFER_VALUES; i++) {
 		if (!d->ours[i].asked)
 			d->before[i].value = there[i];
 		if (asked[i].asked)
 			d->ours[i] = asked[i];
 	}
 	e = restore_entry_of(xp);
-	if (*path && deferral_ours(d))
+	if (*path && irq_defer_ours(d))
 		rc = restore_note(path, &e);
-	for (int i = 0; i < DEFERRAL_VALUES && !rc; i++) {
+	for (int i = 0; i < IRQ_DEFER_VALUES && !rc; i++) {
 		if (!asked[i].asked && d->ours[i].asked)
 			rc = value_put_back(xp, i, there[i]);
 		else if (asked[i].asked && there[i] != asked[i].value)
-			rc = deferral_write(d, i, asked[i].value);
+			rc = irq_defer_write(d, i, asked[i].value);
 	}
-	if (!rc && *path && !deferral_ours(d))
+	if (!rc && *path && !irq_defer_ours(d))
 		restore_forget(path, &e);
 	return rc;
 }
 
 /* What was ours and is asked no longer is put back. */
-static int deferral_apply(struct xdp_port *xp, const struct deferral_value asked[DEFERRAL_VALUES],
+static int deferral_apply(struct xdp_port *xp, const struct irq_defer_value asked[IRQ_DEFER_VALUES],
 			  struct error *err)
 {
-	uint64_t there[DEFERRAL_VALUES];
-	int rc = xp->deferral.dir < 0 ? xp->deferral_error : deferral_read(&xp->deferral, there);
+	uint64_t there[IRQ_DEFER_VALUES];
+	int rc = xp->deferral.dir < 0 ? xp->deferral_error : irq_defer_read(&xp->deferral, there);
 
 	if (!rc)
 		rc = values_write(xp, asked, there);
 	if (!rc)
-		rc = deferral_read(&xp->deferral, there);
+		rc = irq_defer_read(&xp->deferral, there);
 	if (rc)
 		return error_set(err, rc,
 				 "%s: napi_defer_hard_irqs and gro_flush_timeout of %s cannot be "
@@ -156,24 +156,24 @@ static int deferral_apply(struct xdp_port *xp, const struct deferral_value asked
 				 rc == -EPERM || rc == -EACCES ? " (it takes CAP_NET_ADMIN, and "
 								 "CAP_SYS_ADMIN to reach sysfs)"
 							       : "");
-	for (int i = 0; i < DEFERRAL_VALUES; i++)
+	for (int i = 0; i < IRQ_DEFER_VALUES; i++)
 		if (asked[i].asked && there[i] != asked[i].value)
 			return error_set(err, -EIO,
 					 "%s: %s of %s is %" PRIu64 " after %" PRIu64
 					 " was written",
-					 xp->port->name, deferral_names[i], xp->dev.name, there[i],
+					 xp->port->name, irq_defer_names[i], xp->dev.name, there[i],
 					 asked[i].value);
 	return 0;
 }
 
 void xdp_deferral_put_back(struct xdp_port *xp)
 {
-	static const struct deferral_value nothing[DEFERRAL_VALUES];
+	static const struct irq_defer_value nothing[IRQ_DEFER_VALUES];
 	struct restore_entry e = restore_entry_of(xp);
 	struct error err;
 	int rc;
 
-	if (xp->deferral.dir < 0 || !deferral_ours(&xp->deferral))
+	if (xp->deferral.dir < 0 || !irq_defer_ours(&xp->deferral))
 		return;
 	rc = deferral_apply(xp, nothing, &err);
 	if (rc == -ENODEV || rc == -ENOENT) /* the interface is gone, and its values with it */
@@ -200,10 +200,10 @@ static void deferral_warn(struct xdp_port *xp, const struct kernel_record *k)
 /* As the kernel has it now, in every queue's record. */
 static void observe(struct xdp_port *xp)
 {
-	uint64_t there[DEFERRAL_VALUES] = {KERNEL_UNKNOWN, KERNEL_UNKNOWN};
-	const struct deferral *d = &xp->deferral;
+	uint64_t there[IRQ_DEFER_VALUES] = {KERNEL_UNKNOWN, KERNEL_UNKNOWN};
+	const struct irq_defer *d = &xp->deferral;
 
-	if (d->dir >= 0 && deferral_read(d, there))
+	if (d->dir >= 0 && irq_defer_read(d, there))
 		there[0] = there[1] = KERNEL_UNKNOWN;
 	for (uint32_t i = 0; i < xp->opened; i++) {
 		struct xdp_queue *q = &xp->queue[i];
@@ -216,17 +216,17 @@ static void observe(struct xdp_port *xp)
 		if (q->prefers)
 			getsockopt(q->fd, SOL_SOCKET, SO_INCOMING_NAPI_ID, &id, &size);
 		atomic_store(&k->napi_id, id);
-		atomic_store(&k->defer_hard_irqs, there[DEFER_HARD_IRQS]);
-		atomic_store(&k->gro_flush_timeout, there[GRO_FLUSH_TIMEOUT]);
+		atomic_store(&k->defer_hard_irqs, there[IRQ_DEFER_COUNT]);
+		atomic_store(&k->gro_flush_timeout, there[IRQ_DEFER_TIMEOUT]);
 	}
 }
 
-static void asked_record(struct xdp_port *xp, const struct deferral_value asked[DEFERRAL_VALUES])
+static void asked_record(struct xdp_port *xp, const struct irq_defer_value asked[IRQ_DEFER_VALUES])
 {
 	for (uint32_t i = 0; i < xp->opened; i++) {
 		struct kernel_record *k = xp->queue[i].queue->kernel;
-		const struct deferral_value *defer = &asked[DEFER_HARD_IRQS];
-		const struct deferral_value *flush = &asked[GRO_FLUSH_TIMEOUT];
+		const struct irq_defer_value *defer = &asked[IRQ_DEFER_COUNT];
+		const struct irq_defer_value *flush = &asked[IRQ_DEFER_TIMEOUT];
 
 		if (!k)
 			continue;
@@ -240,10 +240,10 @@ static void asked_record(struct xdp_port *xp, const struct deferral_value asked[
 int xdp_poller_changed(struct port_queue *queue, enum poller poller,
 		       const struct queue_settings *settings, struct error *err)
 {
-	const struct deferral_value asked[DEFERRAL_VALUES] = {
-		[DEFER_HARD_IRQS] = {settings->napi_defer_hard_irqs_set,
+	const struct irq_defer_value asked[IRQ_DEFER_VALUES] = {
+		[IRQ_DEFER_COUNT] = {settings->napi_defer_hard_irqs_set,
 				     settings->napi_defer_hard_irqs},
-		[GRO_FLUSH_TIMEOUT] = {settings->gro_flush_timeout_set,
+		[IRQ_DEFER_TIMEOUT] = {settings->gro_flush_timeout_set,
 				       settings->gro_flush_timeout},
 	};
 	struct xdp_port *xp = xdp_port_of(queue->port);
@@ -253,7 +253,7 @@ int xdp_poller_changed(struct port_queue *queue, enum poller poller,
 	asked_record(xp, asked);
 	if (!port_prefers(xp))
 		xdp_deferral_put_back(xp);
-	else if (deferral_ours(&xp->deferral) || asked[0].asked || asked[1].asked)
+	else if (irq_defer_ours(&xp->deferral) || asked[0].asked || asked[1].asked)
 		rc = deferral_apply(xp, asked, err);
 	observe(xp);
 	if (!rc)
@@ -261,7 +261,34 @@ int xdp_poller_changed(struct port_queue *queue, enum poller poller,
 	return rc;
 }
 
+/*
+ * A socket learns its NAPI when it is bound, or from its first packet, and some drivers tell it
+ * neither way (veth since Linux 6.13). Then a call would do nothing, so it is left out.
+ */
+static void napi_look(struct xdp_port *xp, struct xdp_queue *q)
+{
+	struct kernel_record *k = q->queue->kernel;
+
+	if (!atomic_load(&q->drive) || atomic_load(&k->napi_id) ||
+	    !counter_read(&napi_counters(q->queue->napi)->received))
+		return;
+	atomic_store(&q->drive, false);
+	atomic_store(&k->poll, KERNEL_POLL_REFUSED);
+	if (xp->watch.prefer_said)
+		return;
+	xp->watch.prefer_said = true;
+	port_warn(xp->port,
+		  "the kernel's share stays in its softirq: with driver %s and this kernel the "
+		  "sockets have no NAPI to be busy-polled%s",
+		  xp->driver,
+		  irq_defer_ours(&xp->deferral)
+			  ? "; gro_flush_timeout only makes packets wait: set it to 0"
+			  : "");
+}
+
 void xdp_kernel_look(struct xdp_port *xp)
 {
 	observe(xp);
+	for (uint32_t i = 0; i < xp->opened; i++)
+		napi_look(xp, &xp->queue[i]);
 }

@@ -426,13 +426,14 @@ static void refuses_sets(void **state)
 		 "unknown poller \"napi\": the pollers are softirq, thread, workqueue, busy-poll"},
 		{"set p0 speed=9", 2,
 		 "unknown key \"speed\": the keys are poller, weight, idle_suspend, cpu, cpus, "
-		 "class, nice, "
-		 "priority"},
+		 "class, nice, priority, napi_defer_hard_irqs, gro_flush_timeout"},
 		{"set p0 poller", 2,
 		 "\"poller\" is not KEY=VALUE: the keys are poller, weight, idle_suspend, cpu, "
-		 "cpus, class, "
-		 "nice, "
-		 "priority"},
+		 "cpus, class, nice, priority, napi_defer_hard_irqs, gro_flush_timeout"},
+		{"set p0 gro_flush_timeout=2000000000", 2,
+		 "gro_flush_timeout=2000000000: out of range 0..1000000000"},
+		{"set p0 napi_defer_hard_irqs=-1", 2,
+		 "napi_defer_hard_irqs=-1: out of range 0..1000000"},
 		{"set p0", 2, "set: give PORT[/QUEUE], default, engine or cpu/N, then KEY=VALUE…"},
 		{"set cpu deferral=never", 2,
 		 "\"cpu\": an engine CPU is written cpu/N, N being 0..1023, and all of them "

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Preferred busy polling: the kernel's NAPI below an xdp port runs in busy/N, and the interface's
- * interrupt deferral is set for that and put back, however the engine ends.
+ * Preferred busy polling of xdp's sockets, and the interrupt deferral that goes with it: set, seen,
+ * and put back, however the engine ends.
  */
 #include "test.h"
 
 #include "netns.h"
 
 #include <signal.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <port/xdp.h>
 
 static struct netns_links links;
 static struct netns_engine e;
@@ -34,87 +37,337 @@ static void begin(enum poller poller, const char *kind, const char *options)
 		fail_msg("%s", err.text);
 }
 
-static const struct kernel_record *kernel(int side)
+static const struct kernel_record *kernel(void)
 {
-	return e.port[side]->queue[0].kernel;
+	return e.port[0]->queue[0].kernel;
 }
 
-static void set(int side, const struct queue_settings *settings)
+static int set(int queue, const struct queue_settings *settings, struct error *err)
+{
+	return engine_queue_set(e.engine, "p0", queue, settings, NULL, err);
+}
+
+static void set_well(const struct queue_settings *settings)
 {
 	struct error err = {0};
 
-	if (engine_queue_set(e.engine, e.port[side]->name, -1, settings, NULL, &err))
+	if (set(-1, settings, &err))
 		fail_msg("%s", err.text);
 }
 
-static void poller_set(int side, enum poller poller)
+static void poller_set(enum poller poller)
 {
-	set(side, &(struct queue_settings){.poller_set = true, .poller = poller});
+	set_well(&(struct queue_settings){.poller_set = true, .poller = poller});
 }
 
-static const struct queue_settings deferral = {
-	.napi_defer_hard_irqs_set = true,
-	.napi_defer_hard_irqs = 2,
-	.gro_flush_timeout_set = true,
-	.gro_flush_timeout = 200000,
-};
+static void deferral_set(uint32_t defer, uint32_t flush)
+{
+	set_well(&(struct queue_settings){.napi_defer_hard_irqs_set = true,
+					  .napi_defer_hard_irqs = defer,
+					  .gro_flush_timeout_set = true,
+					  .gro_flush_timeout = flush});
+}
+
+/* With the sysfs of that namespace, which /sys is not. */
+static int sysfs_run(unsigned ns, const char *command)
+{
+	return netns_run(&links, ns, "unshare -m sh -c 'mount -t sysfs none /sys && %s'", command);
+}
 
 /* What the interface's own namespace says it has. */
-static bool has(const char *defer, const char *flush)
+static bool has(unsigned defer, unsigned flush)
 {
-	return !netns_run(&links, links.inner[0],
-			  "test $(cat /sys/class/net/in0/napi_defer_hard_irqs) = %s && "
-			  "test $(cat /sys/class/net/in0/gro_flush_timeout) = %s",
-			  defer, flush);
+	char command[256];
+
+	snprintf(command, sizeof(command),
+		 "cd /sys/class/net/in0 && test $(cat napi_defer_hard_irqs) = %u && "
+		 "test $(cat gro_flush_timeout) = %u",
+		 defer, flush);
+	return !sysfs_run(links.inner[0], command);
 }
 
-/* NET_RX softirqs over all CPUs. */
-static unsigned long softirqs(void)
+static void interface_set(const char *name, unsigned value)
 {
-	FILE *file = fopen("/proc/softirqs", "r");
-	unsigned long sum = 0;
-	char line[1024];
+	char command[128];
 
-	assert_non_null(file);
-	while (fgets(line, sizeof(line), file)) {
-		char *at = strstr(line, "NET_RX:");
-		int n;
+	snprintf(command, sizeof(command), "echo %u >/sys/class/net/in0/%s", value, name);
+	assert_int_equal(sysfs_run(links.inner[0], command), 0);
+}
 
-		for (unsigned long one; at && sscanf(at += 7 * !sum * 0, "%*s%n", &n) >= 0;) {
-			(void)one;
-			break;
-		}
+static int option(int fd, int name)
+{
+	socklen_t size = sizeof(int);
+	int value = -1;
+
+	assert_int_equal(getsockopt(fd, SOL_SOCKET, name, &value, &size), 0);
+	return value;
+}
+
+static void sockets_prefer(bool on)
+{
+	const struct xdp_queue *q = e.port[0]->queue[0].private;
+	int fds[] = {q->fd, q->tx_fd};
+
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(option(fds[i], SO_PREFER_BUSY_POLL), on);
+		assert_int_equal(option(fds[i], SO_BUSY_POLL) != 0, on);
 	}
-	fclose(file);
-	return sum;
 }
 
-static void x(void **state)
+/* With busy-poll and only then, in every poller that it can come from and go to. */
+static void sockets_follow_the_poller(void **state)
 {
 	(void)state;
-	(void)softirqs;
 	begin(POLLER_SOFTIRQ, "xdp", "");
-	for (int i = 0; i < 2; i++)
-		set(i, &deferral);
-	for (int round = 0; round < 4; round++) {
-		for (int i = 0; i < 2; i++)
-			poller_set(i, round % 2 ? POLLER_BUSY_POLL : POLLER_SOFTIRQ);
-		system("grep NET_RX /proc/softirqs; head -3 /proc/stat");
-		assert_int_equal(netns_cross(&links, 0, 100000, 60), 100000);
-		system("grep NET_RX /proc/softirqs; head -3 /proc/stat");
-		printf("poll %u napi %u kernel polls %lu polls %lu\n", kernel(0)->poll,
-		       kernel(0)->napi_id,
-		       counter_read(&napi_counters(e.port[0]->queue[0].napi)->kernel_polls),
-		       counter_read(&napi_counters(e.port[0]->queue[0].napi)->polls));
-		netns_run(&links, links.inner[0], "cat /sys/class/net/in0/gro_flush_timeout");
+	for (int poller = 0; poller < POLLER_MAX; poller++) {
+		poller_set((enum poller)poller);
+		sockets_prefer(poller == POLLER_BUSY_POLL);
+		assert_int_equal(kernel()->poll, poller == POLLER_BUSY_POLL ? KERNEL_POLL_PREFERRED
+									    : KERNEL_POLL_NONE);
+		poller_set(POLLER_BUSY_POLL);
+		sockets_prefer(true);
+		assert_int_equal(netns_cross(&links, 0, 1000, 60), 1000);
+		assert_int_equal(netns_cross(&links, 1, 1000, 60), 1000);
 	}
-	(void)has;
+	poller_set(POLLER_THREAD);
+	sockets_prefer(false);
+	assert_int_equal(netns_cross(&links, 0, 1000, 60), 1000);
+	netns_assert_conserved(e.port[0]);
 }
 
-int main(void)
+static void port_opened_with_busy_poll_prefers(void **state)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(x, teardown)};
+	(void)state;
+	begin(POLLER_BUSY_POLL, "xdp", "mode=generic");
+	sockets_prefer(true);
+	assert_int_equal(netns_cross(&links, 0, 1000, 60), 1000);
+}
+
+/* Asked is observed; kept for busy-poll, in force with it, and put back without. */
+static void deferral_follows_the_poller(void **state)
+{
+	(void)state;
+	begin(POLLER_SOFTIRQ, "xdp", "");
+	interface_set("gro_flush_timeout", 7000);
+	deferral_set(2, 200000);
+	assert_true(has(0, 7000));
+	assert_int_equal(kernel()->defer_hard_irqs_asked, 2);
+	assert_int_equal(kernel()->defer_hard_irqs, 0);
+	assert_int_equal(kernel()->gro_flush_timeout, 7000);
+	poller_set(POLLER_BUSY_POLL);
+	assert_true(has(2, 200000));
+	assert_int_equal(kernel()->defer_hard_irqs, 2);
+	assert_int_equal(kernel()->gro_flush_timeout, 200000);
+	assert_false(netns_logged(&e, "without interrupt deferral"));
+	deferral_set(3, 300000);
+	assert_true(has(3, 300000));
+	assert_int_equal(netns_cross(&links, 0, 1000, 60), 1000);
+	poller_set(POLLER_THREAD);
+	assert_true(has(0, 7000));
+	poller_set(POLLER_BUSY_POLL);
+	assert_true(has(3, 300000));
+	netns_engine_ports_remove(&e);
+	assert_true(has(0, 7000));
+}
+
+/* In an interface's own namespace, not in the one that /sys shows. */
+static void deferral_is_of_the_namespace(void **state)
+{
+	struct error err = {0};
+
+	(void)state;
+	netns_links_open(&links, true);
+	netns_engine_open(&e, POLLER_BUSY_POLL);
+	set_well(&(struct queue_settings){.napi_defer_hard_irqs_set = true,
+					  .napi_defer_hard_irqs = 5});
+	if (netns_engine_ports(&e, &links, "xdp", "", &err))
+		fail_msg("%s", err.text);
+	assert_true(has(5, 0));
+	assert_int_equal(sysfs_run(links.inner[1],
+				   "test $(cat /sys/class/net/in0/napi_defer_hard_irqs) = 0"),
+			 0);
+	/* One of the two alone defers nothing. */
+	assert_true(netns_logged(&e, "p0: busy polling without interrupt deferral"));
+	assert_true(netns_logged(&e, "napier set p0 napi_defer_hard_irqs=2 "
+				     "gro_flush_timeout=200000\n"));
+	assert_true(netns_logged(&e, "p1: busy polling without interrupt deferral"));
+}
+
+static void changes_of_others_are_left_alone(void **state)
+{
+	(void)state;
+	begin(POLLER_BUSY_POLL, "xdp", "");
+	deferral_set(2, 200000);
+	interface_set("napi_defer_hard_irqs", 9);
+	poller_set(POLLER_SOFTIRQ);
+	assert_true(has(9, 0));
+	assert_true(netns_logged(&e, "p0: napi_defer_hard_irqs of in0 was changed to 9 by another: "
+				     "it stays so (it was 0 before)"));
+}
+
+/* All or nothing, and what is wrong is named. */
+static void refuses(void **state)
+{
+	struct queue_settings s = {.napi_defer_hard_irqs_set = true, .napi_defer_hard_irqs = 1};
+	struct error err = {0};
+
+	(void)state;
+	begin(POLLER_BUSY_POLL, "xdp", "");
+	assert_int_equal(set(0, &s, &err), -EINVAL);
+	assert_string_equal(err.text, "p0/0: napi_defer_hard_irqs and gro_flush_timeout are of the "
+				      "whole interface: napier set p0 …");
+	s.napi_defer_hard_irqs = NAPI_DEFER_HARD_IRQS_MAX + 1;
+	assert_int_equal(set(-1, &s, &err), -ERANGE);
+	deferral_set(2, 200000);
+	s = (struct queue_settings){.gro_flush_timeout_set = true,
+				    .gro_flush_timeout = 5,
+				    .cpu_set = true,
+				    .cpu = CPU_MAX - 1};
+	assert_int_equal(set(-1, &s, &err), -EINVAL);
+	assert_true(has(2, 200000));
+	netns_engine_ports_remove(&e);
+	netns_engine_close(&e);
+	netns_links_close(&links);
+
+	begin(POLLER_BUSY_POLL, "packet", "");
+	s = (struct queue_settings){.gro_flush_timeout_set = true, .gro_flush_timeout = 5};
+	assert_int_equal(set(-1, &s, &err), -EOPNOTSUPP);
+	assert_string_equal(err.text, "p0: napi_defer_hard_irqs and gro_flush_timeout go with an "
+				      "xdp port, and this is packet");
+	assert_int_equal(kernel()->poll, KERNEL_POLL_NONE);
+	assert_int_equal(netns_cross(&links, 0, 1000, 60), 1000);
+}
+
+/*
+ * What the kernel does with it depends on driver and kernel: either the sockets have a NAPI, and
+ * calls have polled it, or that is said.
+ */
+static void kernel_polls_or_says_why_not(void **state)
+{
+	const struct timespec second = {.tv_sec = 1, .tv_nsec = 500000000};
+
+	(void)state;
+	begin(POLLER_BUSY_POLL, "xdp", "");
+	deferral_set(2, 200000);
+	assert_int_equal(netns_cross(&links, 0, 20000, 60), 20000);
+	assert_true(counter_read(&napi_counters(e.port[0]->queue[0].napi)->kernel_polls) > 0);
+	nanosleep(&second, NULL); /* the watch has looked */
+	printf("kernel's NAPI: %u\n", kernel()->napi_id);
+	if (kernel()->napi_id) {
+		assert_int_equal(kernel()->poll, KERNEL_POLL_PREFERRED);
+		assert_false(netns_logged(&e, "stays in its softirq"));
+	} else {
+		assert_int_equal(kernel()->poll, KERNEL_POLL_REFUSED);
+		assert_int_equal(netns_logged(&e, "p0: the kernel's share stays in its softirq"),
+				 1);
+	}
+	assert_int_equal(netns_cross(&links, 0, 20000, 60), 20000);
+	netns_assert_conserved(e.port[0]);
+}
+
+static char restore[96];
+
+/* Polls busily with deferral, and is killed while it does. */
+static int run_engine(void *arg)
+{
+	struct engine_config config = {.poller = POLLER_BUSY_POLL, .restore_path = restore};
+	struct port_config port;
+	struct engine *engine;
+	struct error err = {0};
+	struct port *out;
+	char spec[256];
+	const struct queue_settings s = {.napi_defer_hard_irqs_set = true,
+					 .napi_defer_hard_irqs = 2,
+					 .gro_flush_timeout_set = true,
+					 .gro_flush_timeout = 200000};
+
+	netns_spec(&links, 0, "xdp", "", spec);
+	if (machine_host_create(&config.machine, &err) || engine_create(&config, &engine, &err) ||
+	    port_config_parse(spec, &port, &err) || engine_port_add(engine, &port, &out, &err) ||
+	    engine_queue_set(engine, out->name, -1, &s, NULL, &err)) {
+		fprintf(stderr, "%s\n", err.text);
+		return 1;
+	}
+	if (write(*(int *)arg, "x", 1) != 1)
+		return 1;
+	pause();
+	return 1;
+}
+
+static void engine_kill(void)
+{
+	int ends[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(ends), 0);
+	pid = netns_fork(&links, links.inner[0], run_engine, &ends[1]);
+	close(ends[1]);
+	assert_int_equal(read(ends[0], &byte, 1), 1);
+	close(ends[0]);
+	assert_true(has(2, 200000));
+	kill(pid, SIGKILL);
+	assert_int_equal(netns_wait(pid, 10), -1);
+}
+
+static char said[1024];
+
+static void keep(void *arg, enum log_level level, const char *line)
+{
+	(void)arg;
+	(void)level;
+	strncat(said, line, sizeof(said) - strlen(said) - 2);
+	strcat(said, "\n");
+}
+
+static void killed_engine_is_put_back_at_the_next_start(void **state)
+{
+	(void)state;
+	netns_links_open(&links, false);
+	snprintf(restore, sizeof(restore), "%s/restore", links.rundir);
+	interface_set("gro_flush_timeout", 7000);
+	engine_kill();
+	assert_true(has(2, 200000));
+	assert_int_equal(access(restore, F_OK), 0);
+	engine_restore(restore, keep, NULL);
+	assert_true(has(0, 7000));
+	assert_non_null(strstr(said, "in0: gro_flush_timeout put back to 7000 after a killed"));
+	assert_int_not_equal(access(restore, F_OK), 0);
+
+	/* What somebody has changed since stays; an interface that is another one by now, too. */
+	engine_kill();
+	interface_set("napi_defer_hard_irqs", 4);
+	engine_restore(restore, keep, NULL);
+	assert_true(has(4, 7000));
+	assert_non_null(strstr(said, "in0: napi_defer_hard_irqs is 4, which a killed engine"));
+	interface_set("napi_defer_hard_irqs", 0);
+	engine_kill();
+	assert_int_equal(
+		netns_run(&links, links.inner[0], "ip link del in0 && ip link add in0 type ifb"),
+		0);
+	interface_set("napi_defer_hard_irqs", 2);
+	engine_restore(restore, keep, NULL);
+	assert_true(has(2, 0));
+	engine_restore(restore, keep, NULL);
+}
+
+#define KERNEL_TEST(name) cmocka_unit_test_teardown(name, teardown)
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		KERNEL_TEST(sockets_follow_the_poller),
+		KERNEL_TEST(port_opened_with_busy_poll_prefers),
+		KERNEL_TEST(deferral_follows_the_poller),
+		KERNEL_TEST(deferral_is_of_the_namespace),
+		KERNEL_TEST(changes_of_others_are_left_alone),
+		KERNEL_TEST(refuses),
+		KERNEL_TEST(kernel_polls_or_says_why_not),
+		KERNEL_TEST(killed_engine_is_put_back_at_the_next_start),
+	};
 
 	netns_require();
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]); /* by hand: one of them */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,6 +42,7 @@ expect 'napier set engine ' dev_weight= netdev_budget= netdev_budget_usecs= defe
 expect 'napier set cpu/0 ' deferral=
 expect 'napier set cpu/0 deferral=' restart-limit never
 expect 'napier set a p' poller= priority=
+expect 'napier set a n' nice= napi_defer_hard_irqs=
 expect 'napier set default poller=' softirq thread workqueue busy-poll
 expect 'napier set default poller=t' thread
 expect 'napier set a/0 weight=3 class=' fair fifo

@@ -129,8 +129,8 @@ static void reads_example(void **state)
 	"netdev_budget, netdev_budget_usecs, deferral, restarts, restart_usecs, idle_suspend, "    \
 	"workers, interrupt, ksoftirqd, worker"
 #define PORT_KEYS                                                                                  \
-	"port, poller, weight, cpu, cpus, class, nice, priority, idle_suspend, pvid, tagged, "     \
-	"untagged, queues"
+	"port, poller, weight, cpu, cpus, class, nice, priority, idle_suspend, "                   \
+	"napi_defer_hard_irqs, gro_flush_timeout, pvid, tagged, untagged, queues"
 
 static const struct {
 	const char *text, *says;

@@ -8,44 +8,44 @@
  *
  * Control context. Functions return 0 or a negative errno.
  */
-#ifndef PORT_DEFERRAL_H
-#define PORT_DEFERRAL_H
+#ifndef PORT_IRQ_DEFER_H
+#define PORT_IRQ_DEFER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include <napier/error.h>
 
-enum { DEFER_HARD_IRQS, GRO_FLUSH_TIMEOUT, DEFERRAL_VALUES };
+enum { IRQ_DEFER_COUNT, IRQ_DEFER_TIMEOUT, IRQ_DEFER_VALUES };
 
-extern const char *const deferral_names[DEFERRAL_VALUES];
+extern const char *const irq_defer_names[IRQ_DEFER_VALUES];
 
-struct deferral_value {
+struct irq_defer_value {
 	bool asked;
 	uint64_t value;
 };
 
-struct deferral {
+struct irq_defer {
 	int dir; /* of the interface in sysfs, -1: none */
 	/* What was there before, and what we wrote; asked: we did. */
-	struct deferral_value before[DEFERRAL_VALUES], ours[DEFERRAL_VALUES];
+	struct irq_defer_value before[IRQ_DEFER_VALUES], ours[IRQ_DEFER_VALUES];
 };
 
-#define DEFERRAL_CLOSED ((struct deferral){.dir = -1})
+#define IRQ_DEFER_CLOSED ((struct irq_defer){.dir = -1})
 
 /*
  * In the interface's network namespace. Mounts sysfs for itself, as /sys shows the namespace in
  * which it was mounted; without the right to (CAP_SYS_ADMIN) it takes /sys if `own`: the caller
  * has entered no other one.
  */
-int deferral_open(struct deferral *d, const char *interface, bool own);
+int irq_defer_open(struct irq_defer *d, const char *interface, bool own);
 /* Does not put back. A closed one: no effect. */
-void deferral_close(struct deferral *d);
+void irq_defer_close(struct irq_defer *d);
 
-int deferral_read(const struct deferral *d, uint64_t values[DEFERRAL_VALUES]);
-int deferral_write(const struct deferral *d, int which, uint64_t value);
+int irq_defer_read(const struct irq_defer *d, uint64_t values[IRQ_DEFER_VALUES]);
+int irq_defer_write(const struct irq_defer *d, int which, uint64_t value);
 
 /* Something of ours is in force, or was until somebody changed it. */
-bool deferral_ours(const struct deferral *d);
+bool irq_defer_ours(const struct irq_defer *d);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "port/deferral.h"
+#include "port/irq_defer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,9 +9,9 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-const char *const deferral_names[DEFERRAL_VALUES] = {
-	[DEFER_HARD_IRQS] = "napi_defer_hard_irqs",
-	[GRO_FLUSH_TIMEOUT] = "gro_flush_timeout",
+const char *const irq_defer_names[IRQ_DEFER_VALUES] = {
+	[IRQ_DEFER_COUNT] = "napi_defer_hard_irqs",
+	[IRQ_DEFER_TIMEOUT] = "gro_flush_timeout",
 };
 
 /* A mount of sysfs that is nowhere in the tree, of the calling thread's network namespace. */
@@ -29,12 +29,12 @@ static int sysfs_mount(void)
 	return mount < 0 ? code : mount;
 }
 
-int deferral_open(struct deferral *d, const char *interface, bool own)
+int irq_defer_open(struct irq_defer *d, const char *interface, bool own)
 {
 	int root = sysfs_mount();
 	char path[64];
 
-	*d = DEFERRAL_CLOSED;
+	*d = IRQ_DEFER_CLOSED;
 	if (root < 0 && own)
 		root = open("/sys", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
@@ -45,18 +45,18 @@ int deferral_open(struct deferral *d, const char *interface, bool own)
 	return d->dir < 0 ? -errno : 0;
 }
 
-void deferral_close(struct deferral *d)
+void irq_defer_close(struct irq_defer *d)
 {
 	if (d->dir >= 0)
 		close(d->dir);
-	*d = DEFERRAL_CLOSED;
+	*d = IRQ_DEFER_CLOSED;
 }
 
-int deferral_read(const struct deferral *d, uint64_t values[DEFERRAL_VALUES])
+int irq_defer_read(const struct irq_defer *d, uint64_t values[IRQ_DEFER_VALUES])
 {
-	for (int i = 0; i < DEFERRAL_VALUES; i++) {
+	for (int i = 0; i < IRQ_DEFER_VALUES; i++) {
 		char text[32];
-		int fd = openat(d->dir, deferral_names[i], O_RDONLY | O_CLOEXEC);
+		int fd = openat(d->dir, irq_defer_names[i], O_RDONLY | O_CLOEXEC);
 		ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 		int code = n < 0 ? -errno : 0;
 
@@ -70,9 +70,9 @@ int deferral_read(const struct deferral *d, uint64_t values[DEFERRAL_VALUES])
 	return 0;
 }
 
-int deferral_write(const struct deferral *d, int which, uint64_t value)
+int irq_defer_write(const struct irq_defer *d, int which, uint64_t value)
 {
-	int fd = openat(d->dir, deferral_names[which], O_WRONLY | O_CLOEXEC);
+	int fd = openat(d->dir, irq_defer_names[which], O_WRONLY | O_CLOEXEC);
 	char text[32];
 	int n = snprintf(text, sizeof(text), "%" PRIu64 "\n", value);
 	int code = fd < 0 || write(fd, text, (size_t)n) != n ? -errno : 0;
@@ -82,7 +82,7 @@ int deferral_write(const struct deferral *d, int which, uint64_t value)
 	return code;
 }
 
-bool deferral_ours(const struct deferral *d)
+bool irq_defer_ours(const struct irq_defer *d)
 {
-	return d->ours[DEFER_HARD_IRQS].asked || d->ours[GRO_FLUSH_TIMEOUT].asked;
+	return d->ours[IRQ_DEFER_COUNT].asked || d->ours[IRQ_DEFER_TIMEOUT].asked;
 }
