@@ -12,7 +12,7 @@
 #include "lab/forwarder.h"
 
 #define BRIDGE "br0"
-#define START_TIMEOUT (10 * NSEC_PER_SEC)
+#define START_TIMEOUT (60 * NSEC_PER_SEC)
 
 enum { THREADS = 64 };
 
@@ -97,19 +97,29 @@ static int threaded_start(struct forwarder *f, struct error *err)
 	return 0;
 }
 
-/* Until it answers, or has failed. */
+/* It takes connections before its ports are open, and answers after that. */
+static bool engine_answers(const struct rundir *dir)
+{
+	struct error ignored;
+	int fd = client_connect(dir, &ignored);
+	json_t *answer;
+	int ret;
+
+	if (fd < 0)
+		return false;
+	ret = client_ask(fd, json_pack("{s:s}", "request", "ping"), &answer, &ignored);
+	close(fd);
+	if (!ret)
+		json_decref(answer);
+	return !ret;
+}
+
+/* Until it forwards, or has failed. */
 static int engine_wait(struct forwarder *f, struct error *err)
 {
 	int64_t deadline = clock_now() + START_TIMEOUT;
-	struct error ignored;
 
-	for (;;) {
-		int fd = client_connect(&f->engine, &ignored);
-
-		if (fd >= 0) {
-			close(fd);
-			return 0;
-		}
+	while (!engine_answers(&f->engine)) {
 		if (child_ended(&f->child, err))
 			return -ECHILD;
 		if (clock_now() > deadline)
@@ -117,6 +127,7 @@ static int engine_wait(struct forwarder *f, struct error *err)
 					 (int)(START_TIMEOUT / NSEC_PER_SEC));
 		clock_sleep(NSEC_PER_MSEC);
 	}
+	return 0;
 }
 
 static int napier_start(struct forwarder *f, struct error *err)

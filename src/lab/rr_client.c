@@ -15,7 +15,8 @@
 
 enum { EVENTS = 64, TICK_MS = 20 };
 
-#define CONNECT_TIMEOUT (5 * NSEC_PER_SEC)
+#define CONNECT_TIMEOUT (5 * NSEC_PER_SEC) /* of one attempt */
+#define START_TIMEOUT (20 * NSEC_PER_SEC)  /* of all flows */
 
 enum phase { CONNECT, WARM, MEASURE, DRAIN };
 
@@ -373,7 +374,7 @@ static void phase_set(struct rr_client *client, enum phase phase)
 static int connect_wait(struct rr_client *client, struct error *err)
 {
 	const struct rr_config *config = &client->config;
-	int64_t deadline = clock_now() + CONNECT_TIMEOUT;
+	int64_t deadline = clock_now() + START_TIMEOUT;
 
 	for (;;) {
 		unsigned connected = 0;
@@ -396,8 +397,9 @@ static int connect_wait(struct rr_client *client, struct error *err)
 			return 0;
 		if (clock_now() > deadline)
 			return error_set(err, -ETIMEDOUT,
-					 "%u of %u flows are connected to %s port %u after 5 s",
-					 connected, config->flows, config->address, config->port);
+					 "%u of %u flows are connected to %s port %u after %d s",
+					 connected, config->flows, config->address, config->port,
+					 (int)(START_TIMEOUT / NSEC_PER_SEC));
 		clock_sleep(NSEC_PER_MSEC);
 	}
 }
