@@ -66,6 +66,22 @@ const char *drop_text(enum drop_reason reason);
 /* Why a softirq round ended with work left. */
 enum squeeze { SQUEEZE_BUDGET, SQUEEZE_TIME, SQUEEZE_MAX };
 
+/* Wake latencies by powers of two: under 256 ns, under 512 ns, …; the last: above a second. */
+#define WAKE_BUCKETS 24
+
+static inline unsigned wake_bucket(int64_t ns)
+{
+	unsigned bucket = ns < 256 ? 0 : 56 - (unsigned)__builtin_clzll((uint64_t)ns);
+
+	return bucket < WAKE_BUCKETS ? bucket : WAKE_BUCKETS - 1;
+}
+
+/*
+ * So many percent of the wakes in these buckets took at most this long, ns: the upper end of a
+ * bucket, so up to twice what it was. 0: there are none; INT64_MAX: in the last bucket.
+ */
+int64_t wake_percentile(const uint64_t buckets[WAKE_BUCKETS], unsigned percent);
+
 /*
  * One per NAPI; the poller of the moment writes it. At rest, and exactly (I3):
  *     received + cloned = transmitted + delivered + sum of dropped
@@ -88,6 +104,12 @@ struct napi_counters {
 	counter poll_ns;	       /* spent in polls */
 	counter lost;	      /* by the device or the kernel, for want of room, before `received` */
 	counter kernel_polls; /* system calls that polled the kernel's NAPI below */
+	counter empty_ns;     /* of that, in polls that found nothing */
+	/* From being scheduled to the poll that follows, of those that nobody held before. */
+	counter wakes;
+	counter wake_ns;
+	counter wake_max_ns;
+	counter wake[WAKE_BUCKETS]; /* how many of them took how long: wake_bucket() */
 } __attribute__((aligned(64)));
 
 /* One per queue; written under the lock of the transmit queue. */
@@ -133,6 +155,7 @@ struct cpu_counters {
 
 #define PORT_NAME_MAX 32
 #define PORT_SPEC_MAX 96
+#define COUNTERS_WORKERS 64
 
 /* The first part of a record changes rarely and is written by the control side. */
 struct queue_record {
@@ -168,7 +191,12 @@ struct cpu_record {
 	_Atomic int32_t irq_tid;
 	_Atomic int32_t ksoftirqd_tid;
 	_Atomic uint32_t deferral; /* enum deferral */
-	char reserved[44];
+	_Atomic int32_t busy_tid;  /* 0: there is none now */
+	/* What was asked for them: enum runner_class and its level. */
+	_Atomic int32_t irq_class, irq_level;
+	_Atomic int32_t ksoftirqd_class, ksoftirqd_level;
+	_Atomic int32_t busy_class, busy_level;
+	char reserved[16];
 	struct cpu_counters counters;
 } __attribute__((aligned(64)));
 
@@ -188,6 +216,10 @@ struct counters_file {
 	_Atomic uint32_t budget_usecs;	 /* netdev_budget_usecs */
 	char engine[32];
 	char version_text[32];
+	/* Of the workqueue's kworker/N, in this order; 0 where there is none now. */
+	_Atomic int32_t worker_tid[COUNTERS_WORKERS];
+	_Atomic int32_t worker_class, worker_level; /* asked */
+	char worker_cpus[64];			    /* asked; empty: the engine's */
 } __attribute__((aligned(64)));
 
 #pragma GCC visibility pop

@@ -49,6 +49,10 @@ int which_option(const struct command *command, struct which *which, int option,
 /* The run directory it says. 0, or MISUSED or FAILED after a complaint. */
 int which_dir(const struct which *which, struct rundir *dir);
 
+/* A time in seconds, 0.01 to 3600, from an option's value. 0, or MISUSED after a complaint. */
+int seconds_option(const char *option, const char *value, double *out);
+void seconds_sleep(double seconds);
+
 /* notify.c: tells the service manager, if one asked by NOTIFY_SOCKET ("READY=1", "STOPPING=1"). */
 void notify(const char *state);
 

@@ -4,7 +4,9 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <napier/napier.h>
@@ -85,6 +87,26 @@ int which_dir(const struct which *which, struct rundir *dir)
 	if (rundir_find(dir, which->run_dir, setup.name, &err))
 		return complain("%s", err.text);
 	return 0;
+}
+
+int seconds_option(const char *option, const char *value, double *out)
+{
+	char *end;
+	double seconds = strtod(value, &end);
+
+	if (end == value || *end || !(seconds >= 0.01 && seconds <= 3600))
+		return misused("%s %s: a time in seconds, 0.01 to 3600", option, value);
+	*out = seconds;
+	return 0;
+}
+
+void seconds_sleep(double seconds)
+{
+	struct timespec left = {.tv_sec = (time_t)seconds};
+
+	left.tv_nsec = (long)((seconds - (double)left.tv_sec) * 1e9);
+	while (nanosleep(&left, &left) && errno == EINTR)
+		;
 }
 
 static void usage(FILE *out)

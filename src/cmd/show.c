@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,11 +13,12 @@
 struct show {
 	struct which which;
 	bool json, fdb, names;
+	double interval; /* seconds; 0: since the engine started */
 };
 
 static int json_print(const json_t *json)
 {
-	if (json_dumpf(json, stdout, JSON_INDENT(2)))
+	if (json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6)))
 		return complain("no memory, or standard output does not take it");
 	putchar('\n');
 	return DONE;
@@ -79,10 +81,14 @@ static int view_print(const json_t *view, bool whole)
 		view_engine_print(view, stdout);
 		putchar('\n');
 		view_cpus_print(view, stdout);
+		view_load_print(view, stdout);
 		putchar('\n');
 	}
 	view_napis_print(view, stdout);
 	putchar('\n');
+	view_runners_print(view, stdout);
+	if (json_array_size(json_object_get(view, "runners")))
+		putchar('\n');
 	view_ports_print(view, stdout);
 	return DONE;
 }
@@ -103,10 +109,40 @@ static int target_missing(const struct counters_file *file, const struct rundir 
 	return complain("no port or queue %s: the ports are %s", text, *list ? list : "none");
 }
 
+/* What was worked in the interval, or since the start: waits for the former. */
+static int load_add(json_t *view, const struct counters_file *file, struct load_sample *before)
+{
+	struct load_sample *after = NULL;
+	struct load load;
+	int rc = before ? load_sample_take(file, &after) : -ENOMEM;
+
+	if (!rc)
+		rc = load_between(before, after, &load);
+	if (!rc) {
+		view_load_add(view, &load);
+		load_free(&load);
+	}
+	load_sample_free(after);
+	load_sample_free(before);
+	return rc ? complain("no memory") : DONE;
+}
+
+static struct load_sample *load_begin(const struct show *show, const struct counters_file *file)
+{
+	struct load_sample *before = NULL;
+
+	if (show->interval > 0 && !load_sample_take(file, &before))
+		seconds_sleep(show->interval);
+	else if (show->interval <= 0)
+		load_sample_zero(file, &before);
+	return before;
+}
+
 static int counters_show(const struct show *show, const struct rundir *dir, const char *text)
 {
 	const struct counters_file *file;
 	struct target target;
+	struct load_sample *before;
 	struct error err;
 	json_t *view;
 	int rc;
@@ -115,9 +151,13 @@ static int counters_show(const struct show *show, const struct rundir *dir, cons
 		return misused("%s", err.text);
 	if (counters_map(dir, &file, &err))
 		return complain("%s", err.text);
+	before = show->names ? NULL : load_begin(show, file);
 	view = view_create(file, dir, text ? target.port : NULL, text ? target.queue : -1);
-	if (text && !json_array_size(json_object_get(view, "napis")) &&
-	    !(target.queue < 0 && json_array_size(json_object_get(view, "ports"))))
+	rc = show->names ? DONE : load_add(view, file, before);
+	if (rc != DONE)
+		;
+	else if (text && !json_array_size(json_object_get(view, "napis")) &&
+		 !(target.queue < 0 && json_array_size(json_object_get(view, "ports"))))
 		rc = target_missing(file, dir, text);
 	else if (show->json)
 		rc = json_print(view);
@@ -133,6 +173,7 @@ static int show_run(int argc, char **argv)
 	static const struct option options[] = {
 		{"json", no_argument, NULL, 'j'},
 		{"fdb", no_argument, NULL, 'f'},
+		{"interval", required_argument, NULL, 'i'},
 		{"names", no_argument, NULL, 'N'},
 		WHICH_LONG,
 		{0},
@@ -141,11 +182,14 @@ static int show_run(int argc, char **argv)
 	struct rundir dir;
 	int option, rc;
 
-	while ((option = getopt_long(argc, argv, ":jh", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, ":ji:h", options, NULL)) != -1) {
 		if (option == 'j') {
 			show.json = true;
 		} else if (option == 'f') {
 			show.fdb = true;
+		} else if (option == 'i') {
+			if (seconds_option("--interval", optarg, &show.interval))
+				return MISUSED;
 		} else if (option == 'N') {
 			show.names = true;
 		} else {
@@ -173,6 +217,10 @@ const struct command command_show = {
 		 "  -j, --json           as JSON\n"
 		 "      --fdb            the addresses that the bridge has learnt (asks the "
 		 "engine)\n"
+		 "  -i, --interval SECONDS\n"
+		 "                       loads and wake latencies of so long, measured now, not "
+		 "since\n"
+		 "                       the engine started\n"
 		 "      --names          names of ports and queues, one a line\n" WHICH_USAGE,
 	.run = show_run,
 };

@@ -14,7 +14,7 @@ enum colour { COLOUR_NONE, COLOUR_HEAD, COLOUR_WARN, COLOUR_BAD };
 /* A terminal that can, and whose user did not say NO_COLOR. */
 bool colour_wanted(FILE *out);
 
-#define TABLE_COLUMNS_MAX 16
+#define TABLE_COLUMNS_MAX 20
 
 struct table;
 

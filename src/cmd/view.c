@@ -9,6 +9,7 @@
 #include <napier/napier.h>
 
 #include <control/client.h>
+#include <control/load.h>
 
 #include <cmd/view.h>
 
@@ -30,31 +31,11 @@ static const char *poller_text(uint32_t poller)
 	return poller < POLLER_MAX ? poller_name((enum poller)poller) : "none";
 }
 
-static json_t *class_json(json_t *o, int fifo, int level)
+json_t *view_class_set(json_t *o, bool fifo, int level)
 {
 	json_object_set_new(o, "class", json_string(fifo ? "fifo" : "fair"));
 	json_object_set_new(o, fifo ? "priority" : "nice", json_integer(level));
 	return o;
-}
-
-/* The CPU it ran on last, field 39 of stat; names may hold anything but end at the last ')'. */
-static int thread_cpu(int pid, int tid)
-{
-	char path[64], text[1024], *at;
-	FILE *file;
-	size_t n;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
-	file = fopen(path, "re");
-	if (!file)
-		return -1;
-	n = fread(text, 1, sizeof(text) - 1, file);
-	fclose(file);
-	text[n] = '\0';
-	at = strrchr(text, ')');
-	for (int field = 2; at && field < 39; field++)
-		at = strchr(at + 1, ' ');
-	return at ? atoi(at + 1) : -1;
 }
 
 static void thread_name(int pid, int tid, char name[RUNNER_NAME_MAX])
@@ -93,24 +74,26 @@ json_t *view_thread(int pid, int tid)
 {
 	char name[RUNNER_NAME_MAX], cpus[256];
 	struct sched_param parameter = {0};
+	struct thread_usage usage;
 	int policy;
 	json_t *o;
 
 	if (!tid)
 		return json_null();
 	policy = sched_getscheduler(tid);
-	if (policy < 0 || sched_getparam(tid, &parameter))
+	if (policy < 0 || sched_getparam(tid, &parameter) || thread_usage_read(pid, tid, &usage))
 		return json_null();
 	thread_name(pid, tid, name);
 	thread_cpus(tid, cpus, sizeof(cpus));
-	o = json_pack("{s:i, s:s, s:i, s:s}", "tid", tid, "name", name, "cpu", thread_cpu(pid, tid),
-		      "cpus", cpus);
+	o = json_pack("{s:i, s:s, s:i, s:s, s:I, s:I}", "tid", tid, "name", name, "cpu", usage.cpu,
+		      "cpus", cpus, "cpu_ns", (json_int_t)usage.cpu_ns, "delay_ns",
+		      (json_int_t)usage.delay_ns);
 	if (policy == SCHED_FIFO || policy == SCHED_RR) {
-		class_json(o, true, parameter.sched_priority);
+		view_class_set(o, true, parameter.sched_priority);
 		if (policy == SCHED_RR)
 			json_object_set_new(o, "class", json_string("rr"));
 	} else {
-		class_json(o, false, getpriority(PRIO_PROCESS, (id_t)tid));
+		view_class_set(o, false, getpriority(PRIO_PROCESS, (id_t)tid));
 		if (policy == SCHED_BATCH || policy == SCHED_IDLE)
 			json_object_set_new(o, "class",
 					    json_string(policy == SCHED_IDLE ? "idle" : "batch"));
@@ -166,10 +149,13 @@ static void napi_counters_set(json_t *o, const struct queue_record *r)
 	number_set(o, "stuck", counter_read(&r->stuck));
 	number_set(o, "poll_ns", counter_read(&c->poll_ns));
 	number_set(o, "kernel_polls", counter_read(&c->kernel_polls));
+	number_set(o, "empty_ns", counter_read(&c->empty_ns));
+	number_set(o, "wakes", counter_read(&c->wakes));
+	number_set(o, "wake_ns", counter_read(&c->wake_ns));
+	number_set(o, "wake_max_ns", counter_read(&c->wake_max_ns));
 }
 
-/* What an empty set of CPUs means. */
-static void engine_cpus(const struct counters_file *file, char *text, size_t size)
+void view_engine_cpus(const struct counters_file *file, char *text, size_t size)
 {
 	struct cpuset cpus = {0};
 
@@ -222,10 +208,10 @@ static json_t *napi_json(const struct counters_file *file, const struct queue_re
 	number_set(o, "weight", r->weight);
 	number_set(o, "idle_suspend", r->idle_suspend);
 	json_object_set_new(o, "thread", view_thread(file->pid, r->tid));
-	class_json(asked, r->class_asked == RUNNER_FIFO, r->level_asked);
+	view_class_set(asked, r->class_asked == RUNNER_FIFO, r->level_asked);
 	snprintf(cpus, sizeof(cpus), "%.63s", r->cpus_asked);
 	if (!*cpus)
-		engine_cpus(file, cpus, sizeof(cpus));
+		view_engine_cpus(file, cpus, sizeof(cpus));
 	json_object_set_new(asked, "cpus", json_string(cpus));
 	json_object_set_new(o, "thread_asked", asked);
 	number_set(o, "switch_ns", (uint64_t)r->switch_ns);
@@ -277,7 +263,7 @@ static json_t *port_json(const struct queue_record *r, const struct sum *sum)
 	return o;
 }
 
-static bool record_wanted(const struct queue_record *r, const char *port, int queue)
+bool view_wanted(const struct queue_record *r, const char *port, int queue)
 {
 	return r->in_use && (!port || !strncmp(r->port_name, port, PORT_NAME_MAX)) &&
 	       (queue < 0 || r->queue == (uint32_t)queue);
@@ -292,7 +278,7 @@ static json_t *ports_json(const struct counters_file *file, const char *port)
 		const struct queue_record *first = counters_queue_at(file, i);
 		struct sum sum = {0};
 
-		if (!record_wanted(first, port, 0))
+		if (!view_wanted(first, port, 0))
 			continue;
 		for (uint32_t k = 0; k < file->queues; k++) {
 			const struct queue_record *r = counters_queue_at(file, k);
@@ -362,7 +348,7 @@ json_t *view_create(const struct counters_file *file, const struct rundir *dir, 
 	for (uint32_t i = 0; i < file->queues; i++) {
 		const struct queue_record *r = counters_queue_at(file, i);
 
-		if (record_wanted(r, port, queue))
+		if (view_wanted(r, port, queue))
 			json_array_append_new(napis, napi_json(file, r));
 	}
 	if (dir)
@@ -370,6 +356,7 @@ json_t *view_create(const struct counters_file *file, const struct rundir *dir, 
 	json_object_set_new(view, "engine", engine_json(file));
 	json_object_set_new(view, "cpus", cpus);
 	json_object_set_new(view, "napis", napis);
+	json_object_set_new(view, "runners", view_runners(file, port, queue));
 	json_object_set_new(view, "ports", ports);
 	return view;
 }

@@ -45,36 +45,27 @@ void view_engine_print(const json_t *view, FILE *out)
 		view_number(engine, "netdev_budget_usecs"));
 }
 
-static void runner_cell(struct table *table, const json_t *thread)
-{
-	char class[32];
-
-	if (json_is_object(thread))
-		table_cell(table, COLOUR_NONE, "%lld %s", view_number(thread, "tid"),
-			   view_class(thread, class));
-	else
-		table_cell(table, COLOUR_NONE, "-");
-}
-
 void view_cpus_print(const json_t *view, FILE *out)
 {
-	static const char *const titles[] = {"CPU",	 "INTERRUPTS", "ROUNDS", "SQZ-BUDGET",
-					     "SQZ-TIME", "RESTARTS",   "PUNTED", "<DEFERRAL",
-					     "<IRQ",	 "<KSOFTIRQD"};
-	static const char *const numbers[] = {
-		"cpu",		 "interrupts", "rounds", "squeezed_budget",
-		"squeezed_time", "restarts",   "punted"};
+	static const char *const titles[] = {"CPU",    "LOAD",	     "USE",	 "INTERRUPTS",
+					     "ROUNDS", "SQZ-BUDGET", "SQZ-TIME", "RESTARTS",
+					     "PUNTED", "<DEFERRAL"};
+	static const char *const numbers[] = {"interrupts",    "rounds",   "squeezed_budget",
+					      "squeezed_time", "restarts", "punted"};
 	struct table *table = table_create(10, titles);
 	const json_t *cpus = json_object_get(view, "cpus");
 
 	for (size_t i = 0; table && i < json_array_size(cpus); i++) {
 		const json_t *cpu = json_array_get(cpus, i);
 
+		table_cell(table, COLOUR_NONE, "%lld", view_number(cpu, "cpu"));
+		table_cell(table, COLOUR_NONE, "%.1f%%",
+			   json_number_value(json_object_get(cpu, "load")));
+		table_cell(table, COLOUR_NONE, "%.1f%%",
+			   json_number_value(json_object_get(cpu, "use")));
 		for (size_t k = 0; k < sizeof(numbers) / sizeof(*numbers); k++)
 			table_cell(table, COLOUR_NONE, "%lld", view_number(cpu, numbers[k]));
 		table_cell(table, COLOUR_NONE, "%s", view_text(cpu, "deferral"));
-		runner_cell(table, json_object_get(cpu, "irq"));
-		runner_cell(table, json_object_get(cpu, "ksoftirqd"));
 	}
 	table_print(table, out);
 }
@@ -94,21 +85,16 @@ static void poller_cell(struct table *table, const json_t *napi)
 		table_cell(table, COLOUR_NONE, "%s", there);
 }
 
-static void differing_cell(struct table *table, const char *there, const char *asked)
+/* Its own thread, or which poll it along with others. */
+static void thread_cell(struct table *table, const json_t *napi)
 {
-	if (strcmp(there, asked))
-		table_cell(table, COLOUR_WARN, "%s (asked %s)", there, asked);
-	else
-		table_cell(table, COLOUR_NONE, "%s", there);
-}
-
-/* Which threads poll it along with others; they are not its own to place. */
-static void shared_cell(struct table *table, const json_t *napi)
-{
+	const json_t *thread = json_object_get(napi, "thread");
 	const char *poller = view_text(napi, "poller");
 	long long cpu = view_number(napi, "cpu");
 
-	if (!strcmp(poller, "softirq"))
+	if (json_is_object(thread))
+		table_cell(table, COLOUR_NONE, "%s", view_text(thread, "name"));
+	else if (!strcmp(poller, "softirq"))
 		table_cell(table, COLOUR_NONE, "irq/%lld", cpu);
 	else if (!strcmp(poller, "busy-poll"))
 		table_cell(table, COLOUR_NONE, "busy/%lld", cpu);
@@ -118,23 +104,12 @@ static void shared_cell(struct table *table, const json_t *napi)
 		table_cell(table, COLOUR_NONE, "-");
 }
 
-static void thread_cells(struct table *table, const json_t *napi)
+static void wake_cell(struct table *table, const json_t *napi, const char *member)
 {
-	const json_t *thread = json_object_get(napi, "thread");
-	const json_t *asked = json_object_get(napi, "thread_asked");
-	char there[32], wanted[32];
+	char duration[DURATION_MAX];
+	long long ns = view_number(napi, member);
 
-	if (!json_is_object(thread)) {
-		shared_cell(table, napi);
-		for (int i = 0; i < 4; i++)
-			table_cell(table, COLOUR_NONE, "-");
-		return;
-	}
-	table_cell(table, COLOUR_NONE, "%s", view_text(thread, "name"));
-	table_cell(table, COLOUR_NONE, "%lld", view_number(thread, "tid"));
-	table_cell(table, COLOUR_NONE, "%lld", view_number(thread, "cpu"));
-	differing_cell(table, view_class(thread, there), view_class(asked, wanted));
-	differing_cell(table, view_text(thread, "cpus"), view_text(asked, "cpus"));
+	table_cell(table, COLOUR_NONE, "%s", ns ? duration_text(ns, duration) : "-");
 }
 
 static void napi_row(struct table *table, const json_t *napi)
@@ -148,9 +123,12 @@ static void napi_row(struct table *table, const json_t *napi)
 	poller_cell(table, napi);
 	table_cell(table, COLOUR_NONE, "%lld", view_number(napi, "weight"));
 	table_cell(table, COLOUR_NONE, "%lld", view_number(napi, "cpu"));
-	thread_cells(table, napi);
+	thread_cell(table, napi);
+	table_cell(table, COLOUR_NONE, "%.1f%%", json_number_value(json_object_get(napi, "load")));
 	table_cell(table, COLOUR_NONE, "%lld", polls);
 	table_cell(table, COLOUR_NONE, "%.1f", polls ? (double)received / (double)polls : 0.0);
+	wake_cell(table, napi, "wake_mean_ns");
+	wake_cell(table, napi, "wake_p99_ns");
 	table_cell(table, view_number(napi, "stuck") ? COLOUR_BAD : COLOUR_NONE, "%lld",
 		   view_number(napi, "stuck"));
 	table_cell(table, COLOUR_NONE, "%lld", view_number(napi, "switches"));
@@ -198,11 +176,11 @@ static void kernel_print(const json_t *napi, FILE *out)
 
 void view_napis_print(const json_t *view, FILE *out)
 {
-	static const char *const titles[] = {"<NAPI",	  "<POLLER", "WEIGHT",	 "CPU",	  "<THREAD",
-					     "TID",	  "ON",	     "<CLASS",	 "<CPUS", "POLLS",
-					     "PKTS/POLL", "STUCK",   "SWITCHES", "LAST"};
+	static const char *const titles[] = {"<NAPI", "<POLLER",  "WEIGHT",    "CPU",  "<THREAD",
+					     "LOAD",  "POLLS",	  "PKTS/POLL", "WAKE", "WAKE-P99",
+					     "STUCK", "SWITCHES", "LAST"};
 	const json_t *napis = json_object_get(view, "napis");
-	struct table *table = table_create(14, titles);
+	struct table *table = table_create(13, titles);
 
 	for (size_t i = 0; table && i < json_array_size(napis); i++)
 		napi_row(table, json_array_get(napis, i));

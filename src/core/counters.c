@@ -45,6 +45,20 @@ const char *kernel_poll_name(enum kernel_poll poll)
 	return (unsigned)poll <= KERNEL_POLL_REFUSED ? names[poll] : "unknown";
 }
 
+int64_t wake_percentile(const uint64_t buckets[WAKE_BUCKETS], unsigned percent)
+{
+	uint64_t all = 0, up_to = 0;
+
+	for (int i = 0; i < WAKE_BUCKETS; i++)
+		all += buckets[i];
+	for (int i = 0; all && i < WAKE_BUCKETS - 1; i++) {
+		up_to += buckets[i];
+		if (up_to * 100 >= all * percent)
+			return INT64_C(256) << i;
+	}
+	return all ? INT64_MAX : 0;
+}
+
 static void *file_map(const char *path, size_t size, struct error *err)
 {
 	void *map;

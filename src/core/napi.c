@@ -60,6 +60,8 @@ bool napi_schedule(struct napi *napi)
 		&napi->state, &state, wanted, memory_order_acq_rel, memory_order_relaxed));
 	if (state & NAPI_SCHED)
 		return false;
+	/* The token is here until it is dispatched. */
+	napi->scheduled_at = machine_now(napi->engine->machine);
 	pollers[napi_state_poller(state)]->dispatch(napi);
 	return true;
 }
@@ -199,6 +201,29 @@ static void cap_adjust(struct napi *napi, uint32_t n, int64_t took)
 	}
 }
 
+/*
+ * The first poll since it was scheduled begins at `start`, which the runner may have read just
+ * before that.
+ */
+static void wake_count(struct napi *napi, int64_t start)
+{
+	struct napi_counters *counters = &napi->record->napi;
+	int64_t ns = start > napi->scheduled_at ? start - napi->scheduled_at : 0;
+
+	napi->scheduled_at = 0;
+	counter_add(&counters->wakes, 1);
+	counter_add(&counters->wake_ns, (uint64_t)ns);
+	counter_add(&counters->wake[wake_bucket(ns)], 1);
+	if ((uint64_t)ns > counter_read(&counters->wake_max_ns))
+		atomic_store_explicit(&counters->wake_max_ns, (uint64_t)ns, memory_order_relaxed);
+}
+
+static void empty_count(struct napi_counters *counters, int64_t took)
+{
+	counter_add(&counters->empty_polls, 1);
+	counter_add(&counters->empty_ns, (uint64_t)took);
+}
+
 bool napi_poll(struct napi *napi, struct context *context, uint32_t *work)
 {
 	struct napi_counters *counters = &napi->record->napi;
@@ -207,6 +232,8 @@ bool napi_poll(struct napi *napi, struct context *context, uint32_t *work)
 	int64_t start = context->now;
 	uint32_t n;
 
+	if (napi->scheduled_at)
+		wake_count(napi, start);
 	if (napi->cap && napi->cap < weight)
 		weight = napi->cap;
 	context->napi = napi;
@@ -224,7 +251,7 @@ bool napi_poll(struct napi *napi, struct context *context, uint32_t *work)
 	if (n >= weight)
 		counter_add(&counters->full_polls, 1);
 	else if (!n)
-		counter_add(&counters->empty_polls, 1);
+		empty_count(counters, context->now - start);
 	*work = n;
 
 	if (n < weight && !context->keeps && napi_complete(napi))

@@ -24,6 +24,7 @@ struct napi {
 	uint32_t cap; /* packets a poll while they are so slow that a round's time would not do; 0:
 			 none */
 	bool irq_masked;
+	int64_t scheduled_at; /* its next poll is the first after that; 0: it is not */
 	struct napi *next;	 /* in a softirq poll list or inbox */
 	struct softnet *softnet; /* of its engine CPU: whose softirq polls it */
 

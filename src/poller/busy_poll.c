@@ -79,6 +79,7 @@ static void busy_stop(struct softnet *softnet)
 	struct busy *busy = softnet->busy;
 
 	softnet->busy = NULL;
+	atomic_store(&softnet->record->busy_tid, 0);
 	/* A dispatch puts and then wakes: let it come to its end while the runner is there. */
 	machine_quiesce(busy->engine->machine);
 	runner_stop(busy->runner);
@@ -89,7 +90,7 @@ static void busy_stop(struct softnet *softnet)
 static int busy_start(struct softnet *softnet, struct error *err)
 {
 	struct runner_config config = {.step = busy_step};
-	struct placement ordinary = {.class = RUNNER_FAIR};
+	struct runner_observation seen;
 	struct busy *busy = aligned_alloc(_Alignof(struct busy), sizeof(*busy));
 	int rc;
 
@@ -107,13 +108,16 @@ static int busy_start(struct softnet *softnet, struct error *err)
 	config.arg = busy;
 	snprintf(config.name, sizeof(config.name), "busy/%u", softnet_cpu(softnet));
 	cpuset_add(&config.placement.cpus, softnet_cpu(softnet));
-	rc = poller_runner_start(busy->engine, &config, &ordinary, &busy->runner, err);
+	rc = poller_runner_start(busy->engine, &config, &softnet->busy_asked, &busy->runner, err);
 	if (rc) {
 		context_destroy(busy->context);
 		free(busy);
 		return rc;
 	}
 	softnet->busy = busy;
+	runner_observe(busy->runner, &seen);
+	atomic_store(&softnet->record->busy_tid, seen.tid);
+	softnet_record_placement(softnet);
 	return 0;
 }
 

@@ -32,6 +32,8 @@ struct softnet {
 	struct busy *busy; /* while a NAPI of this CPU is busy-polled */
 	struct cpu_record *record;
 	_Atomic uint32_t deferral; /* enum deferral; control sets it */
+	/* Asked of them: class and level. */
+	struct placement irq_asked, ksoftirqd_asked, busy_asked;
 
 	/* Whoever is active. */
 	struct context *context;
@@ -49,6 +51,8 @@ void softnet_stop(struct softnet *softnet);
 
 /* Control context. In force from the next decision on. */
 void softnet_deferral_set(struct softnet *softnet, enum deferral deferral);
+/* Control context. Writes what is asked of its runners into the CPU's record. */
+void softnet_record_placement(struct softnet *softnet);
 
 /* The two steps; arg is the softnet. */
 struct step softirq_irq_step(void *arg);

@@ -34,6 +34,8 @@ int softnet_start(struct softnet *softnet, struct engine *engine, unsigned cpu,
 	if (!rc)
 		rc = runner_begin(softnet, "irq", softirq_irq_step, &engine->config.interrupt,
 				  &softnet->irq, err);
+	softnet->ksoftirqd_asked = engine->config.ksoftirqd;
+	softnet->irq_asked = engine->config.interrupt;
 	if (rc) {
 		softnet_stop(softnet);
 		return rc;
@@ -44,6 +46,7 @@ int softnet_start(struct softnet *softnet, struct engine *engine, unsigned cpu,
 	atomic_store(&record->irq_tid, seen.tid);
 	runner_observe(softnet->ksoftirqd, &seen);
 	atomic_store(&record->ksoftirqd_tid, seen.tid);
+	softnet_record_placement(softnet);
 	atomic_store(&record->in_use, 1);
 	return 0;
 }
@@ -52,6 +55,18 @@ void softnet_deferral_set(struct softnet *softnet, enum deferral deferral)
 {
 	atomic_store_explicit(&softnet->deferral, deferral, memory_order_relaxed);
 	atomic_store(&softnet->record->deferral, deferral);
+}
+
+void softnet_record_placement(struct softnet *softnet)
+{
+	struct cpu_record *record = softnet->record;
+
+	atomic_store(&record->irq_class, (int32_t)softnet->irq_asked.class);
+	atomic_store(&record->irq_level, softnet->irq_asked.level);
+	atomic_store(&record->ksoftirqd_class, (int32_t)softnet->ksoftirqd_asked.class);
+	atomic_store(&record->ksoftirqd_level, softnet->ksoftirqd_asked.level);
+	atomic_store(&record->busy_class, (int32_t)softnet->busy_asked.class);
+	atomic_store(&record->busy_level, softnet->busy_asked.level);
 }
 
 void softnet_stop(struct softnet *softnet)

@@ -124,6 +124,7 @@ static int worker_start(struct workqueue *wq, uint32_t i, struct error *err)
 {
 	struct worker *worker = &wq->worker[i];
 	struct runner_config config = {.step = worker_step, .arg = worker};
+	struct runner_observation seen;
 	int rc = context_create(wq->engine, &worker->context);
 
 	if (rc)
@@ -133,9 +134,23 @@ static int worker_start(struct workqueue *wq, uint32_t i, struct error *err)
 	snprintf(config.name, sizeof(config.name), "kworker/%u", i % WORKERS_MAX);
 	rc = poller_runner_start(wq->engine, &config, &wq->engine->config.worker, &worker->runner,
 				 err);
-	if (rc)
+	if (rc) {
 		context_destroy(worker->context);
-	return rc;
+		return rc;
+	}
+	runner_observe(worker->runner, &seen);
+	atomic_store(&wq->engine->counters->worker_tid[i], seen.tid);
+	return 0;
+}
+
+void workqueue_record_placement(struct engine *engine)
+{
+	const struct placement *asked = &engine->config.worker;
+	struct counters_file *file = engine->counters;
+
+	atomic_store(&file->worker_class, (int32_t)asked->class);
+	atomic_store(&file->worker_level, asked->level);
+	cpuset_format(&asked->cpus, file->worker_cpus, sizeof(file->worker_cpus));
 }
 
 static void workqueue_stop(struct workqueue *wq)
@@ -145,6 +160,7 @@ static void workqueue_stop(struct workqueue *wq)
 	while (wq->workers) {
 		struct worker *worker = &wq->worker[--wq->workers];
 
+		atomic_store(&wq->engine->counters->worker_tid[wq->workers], 0);
 		runner_stop(worker->runner);
 		context_destroy(worker->context);
 	}
@@ -174,6 +190,7 @@ static int workqueue_start(struct engine *engine, struct workqueue **out, struct
 			return rc;
 		}
 	}
+	workqueue_record_placement(engine);
 	*out = wq;
 	return 0;
 }

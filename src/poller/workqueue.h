@@ -17,7 +17,7 @@
 #include <core/engine.h>
 #include <poller/list.h>
 
-#define WORKERS_MAX 64
+#define WORKERS_MAX COUNTERS_WORKERS
 
 struct workqueue;
 
@@ -42,5 +42,8 @@ struct workqueue {
 	_Alignas(64) struct napi_inbox inbox;
 	_Alignas(64) _Atomic uint64_t idle;
 };
+
+/* Control context. Writes what is asked of the workers into the counters. */
+void workqueue_record_placement(struct engine *engine);
 
 #endif
