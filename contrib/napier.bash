@@ -12,7 +12,8 @@ _napier_deferrals() {
 
 # The engine's CPUs, as its threads irq/N.
 _napier_cpus() {
-	napier show --json "${engine[@]}" 2>/dev/null | sed -n 's|.*"name": "irq/\([0-9]*\)".*|cpu/\1|p'
+	napier show --json "${engine[@]}" 2>/dev/null | sed -n 's|.*"name": "irq/\([0-9]*\)".*|cpu/\1|p' |
+		sort -u
 }
 
 # Names of ports and queues of the engine that the command line is about.
@@ -102,7 +103,7 @@ _napier_options() {
 
 	case $1 in
 	run) echo "$common --config --daemon --handler --poller --cpus --frames --no-realtime" ;;
-	show) echo "$common --json --fdb --names" ;;
+	show) echo "$common --json --fdb --interval --names" ;;
 	set | port | stop) echo "$common" ;;
 	demo) echo '--json --quick --help' ;;
 	esac
@@ -144,7 +145,7 @@ _napier() {
 			command=$word
 		else
 			case $word in
-			--name | --run-dir | -c | --config | --handler | --poller | --cpus | --frames)
+			--name | --run-dir | -c | --config | --handler | --poller | --cpus | --frames | -i | --interval)
 				option=$word
 				;;
 			-*) ;;

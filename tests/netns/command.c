@@ -361,6 +361,10 @@ static void shows_outside_changes(void **state)
 	assert_string_equal(text(thread, "class"), "fifo");
 	assert_int_equal(number(thread, "priority"), 3);
 	assert_string_equal(text(json_object_get(o, "thread_asked"), "class"), "fair");
+	o = find(view, "runners", "name", "napi/p0-0");
+	assert_string_equal(text(o, "napi"), "p0/0");
+	assert_string_equal(text(o, "class"), "fifo");
+	assert_string_equal(text(json_object_get(o, "asked"), "class"), "fair");
 	json_decref(view);
 
 	/* One key changes one thing: the affinity stays as others made it. */
@@ -412,6 +416,57 @@ static void sets_keep(void **state)
 	rig->engine = 0;
 	assert_int_equal(engine.status, 0);
 	assert_true(notified(rig, "STOPPING=1", 0));
+}
+
+/* Every thread that can poll, with what was asked of it; also what others changed (case 26). */
+static void shows_runners(void **state)
+{
+	struct sched_param fifo = {.sched_priority = 7};
+	struct rig *rig = *state;
+	struct process engine, p;
+	json_t *view, *o;
+
+	engine_start(rig, &engine, "run --cpus 0 --run-dir %s %s %s", rig->base, rig->spec[0],
+		     rig->spec[1]);
+	assert_int_equal(
+		napier(rig, &p, "set --run-dir %s p0 poller=busy-poll idle_suspend=100", rig->base),
+		0);
+	assert_int_equal(napier(rig, &p, "set --run-dir %s p1 poller=workqueue", rig->base), 0);
+	assert_int_equal(netns_cross(&rig->links, 0, 500, 60), 500);
+	view = show_json(rig, "");
+	o = find(view, "runners", "name", "busy/0");
+	assert_non_null(o);
+	assert_int_equal(sched_setscheduler((pid_t)number(o, "tid"), SCHED_FIFO, &fifo), 0);
+	assert_non_null(find(view, "runners", "name", "irq/0"));
+	assert_non_null(find(view, "runners", "name", "ksoftirqd/0"));
+	assert_non_null(find(view, "runners", "name", "kworker/1"));
+	assert_string_equal(
+		text(json_object_get(find(view, "runners", "name", "kworker/1"), "asked"), "cpus"),
+		"0");
+	assert_true(number(find(view, "napis", "port", "p0"), "wakes") > 0);
+	assert_true(number(find(view, "napis", "port", "p0"), "wake_p99_ns") > 0);
+	json_decref(view);
+
+	view = show_json(rig, " --interval 0.1");
+	o = find(view, "runners", "name", "busy/0");
+	assert_string_equal(text(o, "class"), "fifo");
+	assert_int_equal(number(o, "priority"), 7);
+	assert_string_equal(text(json_object_get(o, "asked"), "class"), "fair");
+	assert_in_range(number(json_object_get(view, "load"), "interval_ns"), 100000000,
+			60000000000);
+	assert_int_equal(number(find(view, "napis", "port", "p0"), "rate"), 0);
+	json_decref(view);
+	assert_int_equal(napier(rig, &p, "show --run-dir %s --interval x", rig->base), 2);
+	assert_string_equal(p.err, "napier: --interval x: a time in seconds, 0.01 to 3600\n");
+
+	assert_int_equal(napier(rig, &p, "set --run-dir %s p0 poller=softirq", rig->base), 0);
+	assert_int_equal(napier(rig, &p, "set --run-dir %s p1 poller=softirq", rig->base), 0);
+	view = show_json(rig, "");
+	assert_null(find(view, "runners", "name", "busy/0"));
+	assert_null(find(view, "runners", "name", "kworker/0"));
+	json_decref(view);
+	engine_signal(rig, &engine, SIGTERM);
+	assert_int_equal(engine.status, 0);
 }
 
 /* Exact words, exit status, and a running engine that does not mind. */
@@ -1031,17 +1086,29 @@ int main(void)
 {
 #define in_rig(test) cmocka_unit_test_setup_teardown(test, rig_open, rig_close)
 	const struct CMUnitTest tests[] = {
-		in_rig(tells_about_itself),	in_rig(bridge_moves_packet),
-		in_rig(bridge_moves_xdp),	in_rig(ignores_hangup_under_nohup),
-		in_rig(shows_outside_changes),	in_rig(sets_keep),
-		in_rig(refuses_sets),		in_rig(refuses_to_run),
-		in_rig(refuses_second),		in_rig(survives_kill),
-		in_rig(shows_while_stuck),	in_rig(follows_links),
-		in_rig(waits_for_links),	in_rig(obeys_the_file),
-		in_rig(colours_terminals_only), in_rig(goes_into_the_background),
-		in_rig(ends_with_its_input),	in_rig(bears_closed_streams),
-		in_rig(tells_of_lost_output),	in_rig(raises_the_limit_of_files),
-		in_rig(stops_once_for_all),	in_rig(serves_at_once),
+		in_rig(tells_about_itself),
+		in_rig(bridge_moves_packet),
+		in_rig(bridge_moves_xdp),
+		in_rig(ignores_hangup_under_nohup),
+		in_rig(shows_outside_changes),
+		in_rig(shows_runners),
+		in_rig(sets_keep),
+		in_rig(refuses_sets),
+		in_rig(refuses_to_run),
+		in_rig(refuses_second),
+		in_rig(survives_kill),
+		in_rig(shows_while_stuck),
+		in_rig(follows_links),
+		in_rig(waits_for_links),
+		in_rig(obeys_the_file),
+		in_rig(colours_terminals_only),
+		in_rig(goes_into_the_background),
+		in_rig(ends_with_its_input),
+		in_rig(bears_closed_streams),
+		in_rig(tells_of_lost_output),
+		in_rig(raises_the_limit_of_files),
+		in_rig(stops_once_for_all),
+		in_rig(serves_at_once),
 	};
 
 	netns_require();

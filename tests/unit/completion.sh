@@ -35,7 +35,7 @@ expect "napier run -c $directory/so" "$directory/some.conf"
 expect 'napier run p' packet: pcap:
 expect 'napier run xdp:l' lo
 expect "napier run pcap:$directory/s" "$directory/some.conf"
-expect 'napier show -' --name --run-dir --help --json --fdb --names
+expect 'napier show -' --name --run-dir --help --json --fdb --interval --names
 expect "napier set --run-dir $directory " default engine
 expect 'napier set default ' poller=
 expect 'napier set engine ' dev_weight= netdev_budget= netdev_budget_usecs= deferral=
