@@ -142,6 +142,7 @@ static int demo_run(int argc, char **argv)
 			json = true;
 			break;
 		case 'q':
+			demo.quick = true;
 			demo.plan.rounds = 2;
 			demo.plan.warm = 20 * NSEC_PER_MSEC;
 			demo.plan.measure = 60 * NSEC_PER_MSEC;

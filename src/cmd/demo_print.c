@@ -29,6 +29,39 @@ static double percentile_us(const struct histogram *h, unsigned which)
 	return histogram_percentile(h, percentiles[which].millionths, &ns) ? (double)ns / 1e3 : 0;
 }
 
+static bool percentiles_short(const struct histogram *h)
+{
+	for (unsigned p = 0; p < PERCENTILES; p++)
+		if (!(percentile_us(h, p) > 0))
+			return true;
+	return false;
+}
+
+/* What "n/a" in the table stands for, where it is there. */
+static void gaps_explain(const struct demo *demo, FILE *out)
+{
+	bool samples = false, cpu = false;
+
+	for (unsigned kind = 0; kind < FORWARDER_KINDS; kind++) {
+		for (unsigned load = 0; load < COMPARE_LOADS; load++) {
+			const struct compare_cell *cell = &demo->result->cell[kind][load];
+
+			if (demo->result->skipped[kind][0])
+				continue;
+			samples |= percentiles_short(&cell->latency);
+			cpu |= !cell->cpu.n;
+		}
+	}
+	if (samples)
+		fprintf(out,
+			"n/a in place of a percentile: fewer than %d transactions took longer, too "
+			"few for a figure\n  that another run would give again%s.\n",
+			HISTOGRAM_ABOVE_MIN, demo->quick ? "; without --quick there are more" : "");
+	if (cpu)
+		fprintf(out, "n/a in place of CPU: other programs used most of the machine in "
+			     "every round.\n");
+}
+
 static void percentile_cell(struct table *table, const struct histogram *h, unsigned which)
 {
 	double us = percentile_us(h, which);
@@ -202,6 +235,7 @@ void demo_print(const struct demo *demo, FILE *out)
 	latency_explain(demo, out);
 	cost_explain(demo, out);
 	switching_explain(demo, out);
+	gaps_explain(demo, out);
 	for (unsigned kind = 0; kind < FORWARDER_KINDS; kind++) {
 		if (demo->result->skipped[kind][0])
 			fprintf(out, "Left out: %s: %s.\n", forwarder_name(kind),

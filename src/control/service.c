@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <control/client.h>
 #include <control/service.h>
 
 /* Interrupt runners have to get in between ordinary work, and no more than that. */
@@ -73,6 +75,20 @@ static void interrupts_place(struct setup *setup)
 		return;
 	setup->engine.interrupt.class = RUNNER_FIFO;
 	setup->engine.interrupt.level = INTERRUPT_PRIORITY;
+}
+
+/* The engine has said why, for whom it concerns; not how to have it so in peace. */
+static void interrupts_tell(struct service *service)
+{
+	const struct setup *setup = service->setup;
+	const struct cpu_record *cpu = counters_cpu_at(engine_counters(service->engine), 0);
+
+	if (!setup->realtime || setup->interrupt_set)
+		return;
+	if (sched_getscheduler(atomic_load(&cpu->irq_tid)) == SCHED_OTHER)
+		service_log(service, LEVEL_WARNING,
+			    "interrupts are taken at ordinary priority; with --no-realtime that "
+			    "is what is asked for, and not warned of");
 }
 
 static int handler_make(struct service *service, struct error *err)
@@ -155,6 +171,8 @@ static int service_start(struct service *service, struct error *err)
 	interrupts_place(service->setup);
 	rc = engine_create(config, &service->engine, err);
 	config->counters_path = NULL;
+	if (!rc)
+		interrupts_tell(service);
 	config->restore_path = NULL;
 	if (!rc)
 		rc = handler_make(service, err);
