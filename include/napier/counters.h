@@ -5,7 +5,9 @@
  * Every counter has one writer at a time, so an increment is a plain add; readers in any thread or
  * process see whole values. An engine with a run directory keeps them in a mapped file there
  * (`counters`), laid out as struct counters_file: reading never disturbs the data path. Record
- * positions are fixed for the life of a port; a record is valid while `in_use` is not 0.
+ * positions are fixed for the life of a port; a record is valid while `in_use` is not 0. A queue that
+ * comes back under its port's name goes on counting where it ended, as long as the engine lives and
+ * has had no more queues than it has records.
  */
 #ifndef NAPIER_COUNTERS_H
 #define NAPIER_COUNTERS_H

@@ -170,7 +170,8 @@ static int parts_start(struct engine *engine, struct error *err)
 	int rc;
 
 	engine->port = calloc(config->ports_max, sizeof(*engine->port));
-	if (!engine->port)
+	engine->queue_ended = calloc(config->queues_max, sizeof(*engine->queue_ended));
+	if (!engine->port || !engine->queue_ended)
 		return error_set(err, -ENOMEM, "no memory for %u ports", config->ports_max);
 	rc = pool_create(&pool, &engine->pool, err);
 	if (rc)
@@ -255,6 +256,7 @@ void engine_destroy(struct engine *engine)
 	lock_destroy(&engine->control);
 	free(engine->softnet);
 	free(engine->port);
+	free(engine->queue_ended);
 	free(engine);
 }
 

@@ -43,6 +43,8 @@ struct engine {
 
 	struct port **port; /* config.ports_max; each the start of a struct engine_port */
 	struct settings settings;
+	uint64_t *queue_ended; /* by record: the number of its queue's end; 0: never used */
+	uint64_t queue_ends;
 
 	struct handler *handler[HANDLERS_MAX]; /* all that were made for this engine */
 	struct runner *tick;

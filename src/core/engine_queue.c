@@ -8,17 +8,50 @@
 #include <core/receive.h>
 #include <poller/softirq.h>
 
-static struct queue_record *record_take(struct engine *engine)
+/* What is counted goes on; the rest of a record is of the queue that had it before. */
+static void record_clear(struct queue_record *record)
 {
-	for (uint32_t i = 0; i < engine->config.queues_max; i++) {
+	const char *end = (const char *)(record + 1);
+	uint64_t stuck = counter_read(&record->stuck);
+	char *after = (char *)(&record->transmit + 1);
+
+	memset(record, 0, offsetof(struct queue_record, napi));
+	memset(after, 0, (size_t)(end - after));
+	atomic_store(&record->stuck, stuck);
+}
+
+/*
+ * The record that this queue had before, when it was there; else one that nobody had; else that of
+ * the queue that went away the longest ago. NULL: all are in use.
+ */
+static struct queue_record *record_take(struct engine *engine, const struct port_queue *queue)
+{
+	const char *name = queue->port->name;
+	struct queue_record *best = NULL;
+	uint64_t best_ended = UINT64_MAX;
+	bool known = false;
+
+	for (uint32_t i = 0; i < engine->config.queues_max && !known; i++) {
 		struct queue_record *record = counters_queue(engine->counters, i);
 
-		if (!record->in_use) {
-			memset(record, 0, sizeof(*record));
-			return record;
+		if (record->in_use)
+			continue;
+		known = !strcmp(record->port_name, name) && record->queue == queue->index;
+		if (known || engine->queue_ended[i] < best_ended) {
+			best_ended = engine->queue_ended[i];
+			best = record;
 		}
 	}
-	return NULL;
+	if (!best)
+		return NULL;
+	if (known)
+		record_clear(best);
+	else
+		memset(best, 0, sizeof(*best));
+	/* Also for the next attempt, should this one fail. */
+	snprintf(best->port_name, sizeof(best->port_name), "%s", name);
+	best->queue = queue->index;
+	return best;
 }
 
 void queue_record_placement(struct napi *napi)
@@ -108,7 +141,7 @@ int queue_begin(struct port_queue *queue, struct napi *napi, struct lock *lock, 
 	struct queue_settings settings;
 	int rc;
 
-	napi->record = record_take(engine);
+	napi->record = record_take(engine, queue);
 	if (!napi->record)
 		return error_set(err, -ENOSPC, "no room for another queue: queues_max is %u",
 				 engine->config.queues_max);
@@ -144,6 +177,10 @@ int queue_begin(struct port_queue *queue, struct napi *napi, struct lock *lock, 
 
 void queue_end(struct port_queue *queue)
 {
+	struct engine *engine = queue->napi->engine;
+	struct queue_record *record = queue->napi->record;
+
 	napi_end(queue->napi);
-	atomic_store(&queue->napi->record->in_use, 0);
+	atomic_store(&record->in_use, 0);
+	engine->queue_ended[record - counters_queue(engine->counters, 0)] = ++engine->queue_ends;
 }

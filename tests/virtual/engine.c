@@ -150,6 +150,74 @@ static void sends_from_a_context_of_its_own(void **state)
 	over_pollers(own_context);
 }
 
+static void send_through(struct scene *s, struct port *port, uint32_t count, uint64_t received)
+{
+	struct source source = {
+		.scene = s, .port = port, .burst = 10, .interval = NSEC_PER_USEC, .count = count};
+
+	source_start(&source);
+	source_stop(&source);
+	scene_drain(s, port, received);
+}
+
+/* A port that goes and comes back counts on, at both of its ends; another one begins at 0. */
+static void comes_back(enum poller poller)
+{
+	struct scene s;
+	struct port *other;
+
+	scene_begin(&s, true, 5, poller);
+	send_through(&s, s.a, 100, 100);
+	assert_int_equal(s.b->queue[0].transmit->packets, 100);
+	assert_int_equal(engine_port_remove(s.engine, s.a, NULL), 0);
+	assert_int_equal(engine_port_remove(s.engine, s.b, NULL), 0);
+	other = scene_port(&s, "c", NULL);
+	assert_int_equal(PORT_SUM(other, received), 0);
+	s.b = scene_port(&s, "b", NULL);
+	s.a = scene_port(&s, "a", s.b);
+	assert_int_equal(PORT_SUM(s.a, received), 100);
+	assert_int_equal(s.b->queue[0].transmit->packets, 100);
+	send_through(&s, s.a, 50, 150);
+	assert_int_equal(PORT_SUM(s.a, received), 150);
+	assert_int_equal(PORT_SUM(s.a, transmitted), 150);
+	assert_int_equal(PORT_SUM(s.a, received_bytes), 150 * SCENE_FRAME);
+	assert_int_equal(s.b->queue[0].transmit->packets, 150);
+	scene_end(&s);
+}
+
+static void counts_on_when_it_comes_back(void **state)
+{
+	(void)state;
+	over_pollers(comes_back);
+}
+
+/* Names come and go for ever: there is always room, and the latest are remembered. */
+static void forgets_the_oldest_counters(void **state)
+{
+	struct port *port;
+	struct scene s;
+	char name[16];
+
+	(void)state;
+	scene_begin(&s, true, 6, POLLER_SOFTIRQ);
+	for (int i = 0; i < 300; i++) {
+		snprintf(name, sizeof(name), "p%d", i);
+		port = scene_port(&s, name, NULL);
+		assert_int_equal(PORT_SUM(port, received), 0);
+		send_through(&s, port, 10, 10);
+		assert_int_equal(engine_port_remove(s.engine, port, NULL), 0);
+	}
+	for (int i = 299; i >= 200; i--) {
+		snprintf(name, sizeof(name), "p%d", i);
+		port = scene_port(&s, name, NULL);
+		assert_int_equal(PORT_SUM(port, received), 10);
+		assert_int_equal(engine_port_remove(s.engine, port, NULL), 0);
+	}
+	port = scene_port(&s, "p0", NULL);
+	assert_int_equal(PORT_SUM(port, received), 0);
+	scene_end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -158,6 +226,8 @@ int main(void)
 		cmocka_unit_test(a_seed_replays),
 		cmocka_unit_test(drops_without_handler),
 		cmocka_unit_test(sends_from_a_context_of_its_own),
+		cmocka_unit_test(counts_on_when_it_comes_back),
+		cmocka_unit_test(forgets_the_oldest_counters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
