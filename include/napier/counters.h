@@ -50,7 +50,10 @@ static inline uint64_t counter_read(const counter *c)
 	X(BRIDGE_SOURCE, "bridge_source", "the source address is a group address or zero")         \
 	X(BRIDGE_RESERVED, "bridge_reserved", "a link-local group address, never forwarded")       \
 	X(HANDLER, "handler", "dropped by a handler on purpose")                                   \
-	X(CHECKSUM, "checksum", "a checksum left to be completed, at a place outside of it")
+	X(CHECKSUM, "checksum", "a checksum left to be completed, at a place outside of it")       \
+	X(BACKLOG_FULL, "backlog_full", "the backlog of the CPU it was steered to was full")       \
+	X(FLOW_LIMIT, "flow_limit", "its flow had filled most of a backlog that was filling up")   \
+	X(PORT_REMOVED, "port_removed", "the port was removed while it stood in a backlog")
 
 enum drop_reason {
 #define X(constant, name, text) DROP_##constant,
@@ -86,7 +89,7 @@ int64_t wake_percentile(const uint64_t buckets[WAKE_BUCKETS], unsigned percent);
 
 /*
  * One per NAPI; the poller of the moment writes it. At rest, and exactly (I3):
- *     received + cloned = transmitted + delivered + sum of dropped
+ *     received + cloned = transmitted + delivered + steered + sum of dropped
  * While running the difference is what is held (in the vector being worked, or in handlers).
  */
 struct napi_counters {
@@ -112,6 +115,7 @@ struct napi_counters {
 	counter wake_ns;
 	counter wake_max_ns;
 	counter wake[WAKE_BUCKETS]; /* how many of them took how long: wake_bucket() */
+	counter steered;	    /* put into a backlog, whose NAPI then receives them */
 } __attribute__((aligned(64)));
 
 /* One per queue; written under the lock of the transmit queue. */
@@ -152,6 +156,14 @@ struct cpu_counters {
 	counter ksoftirqd_rounds;
 } __attribute__((aligned(64)));
 
+/* One per engine CPU; written under the lock of its backlog. */
+struct backlog_counters {
+	counter dropped;      /* by whoever found it full */
+	counter flow_limit;   /* dropped by the flow limit */
+	counter received_rps; /* times that another CPU's poll scheduled it */
+	counter length;	      /* packets that stand in it: no counter, but the last value */
+} __attribute__((aligned(64)));
+
 #define COUNTERS_MAGIC UINT64_C(0x7265697061e6e61) /* "napier" and a byte that is no text */
 #define COUNTERS_VERSION 2
 
@@ -181,7 +193,9 @@ struct queue_record {
 	_Atomic int32_t class_asked; /* enum runner_class, of its thread */
 	_Atomic int32_t level_asked;
 	char cpus_asked[64]; /* of its thread, as cpuset_format writes; empty: the engine's */
-	char reserved[20];
+	char rps_cpus[64];   /* likewise; empty: not steered by it */
+	_Atomic uint32_t rps_flow_cnt;
+	char reserved[16];
 	struct napi_counters napi;
 	struct transmit_counters transmit;
 	struct kernel_record kernel;
@@ -200,6 +214,7 @@ struct cpu_record {
 	_Atomic int32_t busy_class, busy_level;
 	char reserved[16];
 	struct cpu_counters counters;
+	struct backlog_counters backlog;
 } __attribute__((aligned(64)));
 
 struct counters_file {

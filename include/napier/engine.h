@@ -14,6 +14,8 @@
 
 #pragma GCC visibility push(default)
 
+#define RSS_KEY_SIZE 40 /* bytes: of the flow hash's key */
+
 enum log_level { LEVEL_ERROR, LEVEL_WARNING, LEVEL_INFO };
 
 /*
@@ -45,7 +47,13 @@ struct engine_config {
 	struct placement interrupt;  /* class and level of irq/N; cpus is ignored */
 	uint32_t workers;	     /* of the workqueue; 0: one per engine CPU, two at least */
 	struct placement worker;     /* of kworker/N; no CPUs: the engine's */
-	struct placement ksoftirqd;  /* class and level of ksoftirqd/N; cpus is ignored */
+	uint32_t max_backlog;	     /* netdev_max_backlog: packets in a CPU's backlog, 1000 */
+	uint32_t flow_limit;	     /* buckets of a backlog's flow limit; 0: none */
+	uint32_t sock_flow_entries;  /* rps_sock_flow_entries: a power of two; 0: no RFS */
+	bool symmetric_hash;	     /* both directions of a connection have one flow hash */
+	bool rss_key_set;	     /* else the flow hash's key is drawn */
+	uint8_t rss_key[RSS_KEY_SIZE];
+	struct placement ksoftirqd; /* class and level of ksoftirqd/N; cpus is ignored */
 	int64_t poll_ns;   /* virtual machine only: what a poll costs by itself; 0: 200 ns */
 	int64_t packet_ns; /* virtual machine only: what a polled packet costs; 0: 100 ns */
 	const char *counters_path; /* file for struct counters_file; NULL: memory of its own */
@@ -108,6 +116,7 @@ int engine_handler_set(struct engine *engine, struct port *port, struct handler 
 struct queue_settings {
 	bool poller_set, weight_set, cpu_set;
 	bool idle_suspend_set;
+	bool rps_cpus_set, rps_flow_set;
 	bool cpus_set, class_set; /* what of placement: cpus; class and level */
 	/* Of the whole port: queue < 0 only. */
 	bool napi_defer_hard_irqs_set, gro_flush_timeout_set;
@@ -115,6 +124,8 @@ struct queue_settings {
 	uint32_t weight;
 	uint32_t idle_suspend_usecs; /* busy-poll goes back to interrupts; 0: never */
 	unsigned cpu;		     /* engine CPU of its softirq */
+	struct cpuset rps_cpus;	     /* engine CPUs that its packets are steered to; empty: none */
+	uint32_t rps_flow_cnt;	     /* entries of its flow table, a power of two; 0: no RFS */
 	struct placement placement;  /* of its thread */
 	/* The kernel's, of the interface; in force while the port has a queue that is busy-polled
 	 */

@@ -37,6 +37,16 @@ struct handler {
 	struct engine *engine;
 };
 
+/* Packet path. The flow hash of a received packet, computed now when it has not been; never 0. */
+uint32_t packet_flow_hash(const struct context *context, struct packet *p);
+
+/*
+ * Any context, an application's threads too. A packet with this flow hash was read on engine CPU
+ * `cpu` (another number: no effect): with RFS (rps_flow_cnt, rps_sock_flow_entries) the flow's next
+ * packets are steered there, once those before them have been handled.
+ */
+void flow_record(struct engine *engine, uint32_t hash, unsigned cpu);
+
 /* Drops everything as DROP_HANDLER. */
 int drop_handler_create(struct engine *engine, struct handler **out);
 

@@ -143,6 +143,7 @@ struct machine_ops {
 	void (*quiesce)(struct machine *m);
 	void (*charge)(struct machine *m, int64_t ns);
 	int64_t (*epoch)(struct machine *m);
+	void (*entropy)(struct machine *m, void *out, size_t size);
 	void (*destroy)(struct machine *m);
 };
 
@@ -316,6 +317,13 @@ static inline void machine_charge(struct machine *m, int64_t ns)
 {
 	if (m->ops->charge)
 		m->ops->charge(m, ns);
+}
+
+/* Control context. Bytes that nobody can guess; on the virtual machine they follow from its seed.
+ */
+static inline void machine_entropy(struct machine *m, void *out, size_t size)
+{
+	m->ops->entropy(m, out, size);
 }
 
 /* Control context. From 1970 to the machine's time 0, ns: 0 on the virtual machine. */

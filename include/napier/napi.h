@@ -92,9 +92,12 @@ struct context {
 	int64_t now;			/* taken at the start of the poll */
 	bool keeps;	/* its runner keeps a NAPI that has no packets, and polls on */
 	uint32_t index; /* small and dense, used again: spreads runners over transmit queues */
+	uint32_t received_by; /* index of the queue by which the vector came in */
+	uint64_t backlogs;    /* to be scheduled at the kick, a bit per engine CPU */
 	uint32_t kicks;
 	struct port_queue *kick[CONTEXT_KICKS];
-	struct napi_counters own; /* of what is done outside any NAPI's poll */
+	struct context *next, **at; /* in the engine's list */
+	struct napi_counters own;   /* of what is done outside any NAPI's poll */
 };
 
 /*

@@ -51,6 +51,13 @@ int context_create(struct engine *engine, struct context **out)
 	context->counters = &context->own;
 	context->now = machine_now(engine->machine);
 	context->index = index_take(engine);
+	lock_acquire(&engine->context_lock);
+	context->next = engine->context_list;
+	context->at = &engine->context_list;
+	if (context->next)
+		context->next->at = &context->next;
+	engine->context_list = context;
+	lock_release(&engine->context_lock);
 	*out = context;
 	return 0;
 }
@@ -62,11 +69,19 @@ void context_destroy(struct context *context)
 	context_kick(context);
 	pool_cache_drain(&context->cache);
 	index_give(context->engine, context->index);
+	lock_acquire(&context->engine->context_lock);
+	*context->at = context->next;
+	if (context->next)
+		context->next->at = context->at;
+	lock_release(&context->engine->context_lock);
 	free(context);
 }
 
 void context_kick(struct context *context)
 {
+	/* First: other CPUs work on those while this one sends. */
+	if (context->backlogs)
+		backlogs_kick(context);
 	for (uint32_t i = 0; i < context->kicks; i++) {
 		struct port_queue *queue = context->kick[i];
 

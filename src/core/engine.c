@@ -10,6 +10,7 @@
 
 #include <core/context.h>
 #include <core/engine.h>
+#include <core/engine_steer.h>
 #include <core/napi.h>
 #include <poller/softirq.h>
 #include <poller/workqueue.h>
@@ -71,6 +72,7 @@ static int config_fill(struct engine_config *config, struct error *err)
 	default_u32(&config->budget, 300);
 	default_u32(&config->budget_usecs, 2000);
 	default_u32(&config->restarts, 10);
+	default_u32(&config->max_backlog, 1000);
 	default_u32(&config->restart_usecs, 2000);
 	if (!config->packet_ns)
 		config->packet_ns = 100;
@@ -190,6 +192,9 @@ static int parts_start(struct engine *engine, struct error *err)
 	rc = cpus_start(engine, err);
 	if (rc)
 		return rc;
+	rc = engine_steer_begin(engine, err);
+	if (rc)
+		return rc;
 	rc = runner_start(engine->machine, &tick, &engine->tick, err);
 	if (!rc)
 		counters_publish(engine->counters);
@@ -209,6 +214,12 @@ int engine_create(const struct engine_config *config, struct engine **out, struc
 	if (!rc)
 		rc = lock_init(&engine->control);
 	if (rc) {
+		free(engine);
+		return rc;
+	}
+	rc = lock_init(&engine->context_lock);
+	if (rc) {
+		lock_destroy(&engine->control);
 		free(engine);
 		return rc;
 	}
@@ -234,6 +245,13 @@ int engine_create(const struct engine_config *config, struct engine **out, struc
 	return 0;
 }
 
+/* A poll that does not end: its memory cannot be freed before it has. */
+static void port_end(struct port *port)
+{
+	while (engine_port_remove(port->engine, port, NULL))
+		;
+}
+
 void engine_destroy(struct engine *engine)
 {
 	if (!engine)
@@ -241,18 +259,22 @@ void engine_destroy(struct engine *engine)
 	if (engine->tick)
 		runner_stop(engine->tick);
 	for (uint32_t i = 0; engine->port && i < engine->config.ports_max; i++)
-		while (engine->port[i] && engine_port_remove(engine, engine->port[i], NULL))
-			; /* a poll that does not end: its memory cannot be freed before it has */
+		if (engine->port[i] && engine->port[i]->ops != &backlog_port_ops)
+			port_end(engine->port[i]);
+	if (engine->backlogs)
+		port_end(engine->backlogs->port);
 	for (uint32_t i = 0; i < HANDLERS_MAX; i++)
 		if (engine->handler[i])
 			engine->handler[i]->ops->destroy(engine->handler[i]);
 	for (uint32_t i = 0; engine->softnet && i < engine->cpus; i++)
 		softnet_stop(&engine->softnet[i]);
 	context_destroy(engine->context);
+	engine_steer_end(engine);
 	pool_destroy(engine->pool);
 	if (engine->counters)
 		counters_destroy(engine->counters,
 				 engine->counters_path[0] ? engine->counters_path : NULL);
+	lock_destroy(&engine->context_lock);
 	lock_destroy(&engine->control);
 	free(engine->softnet);
 	free(engine->port);
@@ -314,13 +336,15 @@ int engine_poller_default_set(struct engine *engine, enum poller poller)
 	return 0;
 }
 
-/* Packets in caches of running contexts are not missing: those are counted by their owners. */
 int engine_check(struct engine *engine, struct error *err)
 {
-	uint32_t free_packets = pool_available(engine->pool) + engine->context->cache.n;
+	uint32_t free_packets = pool_available(engine->pool);
 
-	for (uint32_t i = 0; i < engine->cpus; i++)
-		free_packets += engine->softnet[i].context->cache.n;
+	/* What is in the caches of contexts is free, too. */
+	lock_acquire(&engine->context_lock);
+	for (struct context *context = engine->context_list; context; context = context->next)
+		free_packets += context->cache.n;
+	lock_release(&engine->context_lock);
 	if (free_packets != engine->pool->frames)
 		return error_set(err, -EIO, "%d of %u packets are not free",
 				 (int)(engine->pool->frames - free_packets), engine->pool->frames);

@@ -7,6 +7,7 @@
 
 #include <core/counters.h>
 #include <core/settings.h>
+#include <core/steer.h>
 #include <machine/lock.h>
 
 struct softnet;
@@ -34,12 +35,20 @@ struct engine {
 	_Atomic int64_t budget_ns; /* of a round, and of what other pollers do at a stretch */
 	_Atomic uint64_t context_indices[CONTEXT_WORDS]; /* a bit for each that is in use */
 
+	struct lock context_lock; /* of the list */
+	struct context *context_list;
+
 	struct lock control; /* taken by engine_lock only */
 
 	uint32_t cpus;
 	struct softnet *softnet; /* `cpus` of them */
 
 	struct workqueue *workqueue; /* while a NAPI uses it */
+
+	struct backlogs *backlogs; /* from the first queue that steers on */
+	struct flow_hasher hasher; /* changed while no queue that steers is polled */
+	struct sock_flows sock_flows;
+	uint8_t cpu_index[CPU_MAX]; /* of its backlog, or STEER_LOCAL */
 
 	struct port **port; /* config.ports_max; each the start of a struct engine_port */
 	struct settings settings;
@@ -61,6 +70,10 @@ void engine_unlock(struct engine *engine);
 
 __attribute__((format(printf, 3, 4))) void engine_log(struct engine *engine, enum log_level level,
 						      const char *format, ...);
+
+/* engine_port_add, lock held. */
+int engine_port_add_locked(struct engine *engine, const struct port_config *config,
+			   struct port **out, struct error *err);
 
 /* The softnet of this engine CPU, or NULL. */
 struct softnet *engine_softnet(struct engine *engine, unsigned cpu);

@@ -15,6 +15,7 @@
 
 #include <core/context.h>
 #include <core/engine_queue.h>
+#include <core/engine_steer.h>
 #include <port/netdev.h>
 
 struct engine_port {
@@ -106,6 +107,11 @@ static int port_fill(struct engine *engine, struct engine_port *ep, struct error
 				 "%s: give the port a name of 1 to %zu bytes with name=",
 				 port->spec, sizeof(port->name) - 1);
 	strcpy(port->name, name);
+	if (!strcmp(name, BACKLOG_PORT) && config->ops != &backlog_port_ops)
+		return error_set(err, -EINVAL,
+				 "port name '%s' is the engine's own; give this one another with "
+				 "name=",
+				 name);
 	if (engine_port_find(engine, port->name))
 		return error_set(
 			err, -EEXIST,
@@ -123,7 +129,22 @@ static int port_fill(struct engine *engine, struct engine_port *ep, struct error
 	return 0;
 }
 
-static int port_add_locked(struct engine *engine, struct engine_port *ep, struct error *err)
+/* What was set before. The port has its place: this may open another, the backlogs'. */
+static int queues_steer(struct engine_port *ep, struct error *err)
+{
+	struct engine *engine = ep->port.engine;
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && i < ep->port.queues; i++) {
+		struct queue_settings settings;
+
+		settings_find(&engine->settings, ep->port.name, (int)i, &settings);
+		rc = steer_apply(&ep->napi[i], &settings, SWITCH_TIMEOUT, err);
+	}
+	return rc;
+}
+
+static int port_begin(struct engine *engine, struct engine_port *ep, struct error *err)
 {
 	int rc = port_fill(engine, ep, err);
 
@@ -138,13 +159,20 @@ static int port_add_locked(struct engine *engine, struct engine_port *ep, struct
 		return rc;
 	}
 	engine->port[ep->port.index] = &ep->port;
+	rc = queues_steer(ep, err);
+	if (rc) {
+		engine->port[ep->port.index] = NULL;
+		queues_end(ep);
+		ep->port.ops->close(&ep->port, engine->context);
+		return rc;
+	}
 	for (uint32_t i = 0; i < ep->port.queues && !ep->config.disabled; i++)
 		napi_enable_locked(&ep->napi[i]);
 	return 0;
 }
 
-int engine_port_add(struct engine *engine, const struct port_config *config, struct port **out,
-		    struct error *err)
+int engine_port_add_locked(struct engine *engine, const struct port_config *config,
+			   struct port **out, struct error *err)
 {
 	struct engine_port *ep = calloc(1, sizeof(*ep));
 	int rc;
@@ -160,13 +188,22 @@ int engine_port_add(struct engine *engine, const struct port_config *config, str
 	}
 	if (!ep->config.kind[0])
 		snprintf(ep->config.kind, sizeof(ep->config.kind), "%s", ep->config.ops->kind);
-	engine_lock(engine);
-	rc = port_add_locked(engine, ep, err);
-	engine_unlock(engine);
+	rc = port_begin(engine, ep, err);
 	if (rc)
 		engine_port_free(ep);
 	else
 		*out = &ep->port;
+	return rc;
+}
+
+int engine_port_add(struct engine *engine, const struct port_config *config, struct port **out,
+		    struct error *err)
+{
+	int rc;
+
+	engine_lock(engine);
+	rc = engine_port_add_locked(engine, config, out, err);
+	engine_unlock(engine);
 	return rc;
 }
 
@@ -198,6 +235,11 @@ static int port_remove_locked(struct engine *engine, struct engine_port *ep, str
 			return error_set(err, -ETIMEDOUT,
 					 "port %s: a poll of queue %u does not end; the port stays",
 					 ep->port.name, i);
+	if (steer_port_end(&ep->port, time_left(engine, deadline)))
+		return error_set(err, -ETIMEDOUT,
+				 "port %s: a poll of a backlog that may hold its packets does not "
+				 "end; the port stays",
+				 ep->port.name);
 	port_state_set(&ep->port, PORT_DOWN);
 	handler_take_away(&ep->port);
 	machine_quiesce(engine->machine);
@@ -207,13 +249,28 @@ static int port_remove_locked(struct engine *engine, struct engine_port *ep, str
 	return 0;
 }
 
+/* Whether this is the backlogs' port, and they are used. */
+static bool backlogs_used(struct engine *engine, const struct port *port)
+{
+	bool used = false;
+
+	for (uint32_t i = 0; port->ops == &backlog_port_ops && i < engine->config.ports_max; i++)
+		for (uint32_t k = 0; engine->port[i] && k < engine->port[i]->queues; k++)
+			used |= engine->port[i]->queue[k].napi->steer != NULL;
+	return used;
+}
+
 int engine_port_remove(struct engine *engine, struct port *port, struct error *err)
 {
 	struct engine_port *ep = engine_port_of(port);
 	int rc;
 
 	engine_lock(engine);
-	rc = port_remove_locked(engine, ep, err);
+	rc = backlogs_used(engine, port)
+		     ? error_set(err, -EBUSY,
+				 "backlog: queues are steered through it; set their rps_cpus=none "
+				 "and rps_flow_cnt=0 first")
+		     : port_remove_locked(engine, ep, err);
 	engine_unlock(engine);
 	if (!rc)
 		engine_port_free(ep);
@@ -244,6 +301,9 @@ int engine_handler_set(struct engine *engine, struct port *port, struct handler 
 	struct handler *before;
 	int rc = 0;
 
+	if (!port->ops->transmit)
+		return error_set(err, -EINVAL, "port %s takes no handler: it is the engine's own",
+				 port->name);
 	engine_lock(engine);
 	before = port->handler;
 	if (before != handler) {

@@ -129,10 +129,13 @@ static void record_fill(struct queue_record *record, const struct port_queue *qu
 	atomic_store(&record->in_use, 1);
 }
 
-/* Spread over the engine CPUs, starting at another for each port. */
+/* Spread over the engine CPUs, starting at another for each port. Backlogs are where they belong.
+ */
 static struct softnet *softnet_default(struct engine *engine, const struct port_queue *queue)
 {
-	return &engine->softnet[(queue->port->index + queue->index) % engine->cpus];
+	uint32_t first = queue->port->ops == &backlog_port_ops ? 0 : queue->port->index;
+
+	return &engine->softnet[(first + queue->index) % engine->cpus];
 }
 
 int queue_begin(struct port_queue *queue, struct napi *napi, struct lock *lock, struct error *err)
@@ -181,6 +184,7 @@ void queue_end(struct port_queue *queue)
 	struct queue_record *record = queue->napi->record;
 
 	napi_end(queue->napi);
+	steer_destroy(queue->napi->steer);
 	atomic_store(&record->in_use, 0);
 	engine->queue_ended[record - counters_queue(engine->counters, 0)] = ++engine->queue_ends;
 }

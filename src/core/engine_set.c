@@ -5,11 +5,13 @@
 #include <string.h>
 
 #include <core/engine_queue.h>
+#include <core/engine_steer.h>
 #include <poller/softirq.h>
 #include <poller/thread.h>
 
 /* What a set would do, checked before any of it is done. */
-static int settings_check(struct engine *engine, const struct queue_settings *s, struct error *err)
+static int settings_check(struct engine *engine, const char *port, const struct queue_settings *s,
+			  struct error *err)
 {
 	char there[128];
 
@@ -43,7 +45,7 @@ static int settings_check(struct engine *engine, const struct queue_settings *s,
 	if (s->cpu_set && !engine_softnet(engine, s->cpu))
 		return error_set(err, -EINVAL, "cpu %u: not an engine CPU; those are %s", s->cpu,
 				 there);
-	return 0;
+	return steer_check(engine, port, s, err);
 }
 
 static int queue_apply(struct engine *engine, struct napi *napi, const struct queue_settings *s,
@@ -67,6 +69,12 @@ static int queue_apply(struct engine *engine, struct napi *napi, const struct qu
 		return rc;
 	if (one > *took)
 		*took = one;
+	left = deadline - machine_now(engine->machine);
+	if (left > SWITCH_TIMEOUT)
+		left = SWITCH_TIMEOUT;
+	rc = steer_apply(napi, s, left > 0 ? left : 0, err);
+	if (rc)
+		return rc;
 	if (s->poller_set)
 		atomic_store(&napi->record->poller_asked, (uint32_t)s->poller);
 	if (s->weight_set)
@@ -89,6 +97,8 @@ static struct queue_settings queue_now(struct napi *napi, const struct queue_set
 	now.idle_suspend_usecs = atomic_load(&napi->record->idle_suspend);
 	now.cpu = softnet_cpu(napi->softnet);
 	now.placement = kept->placement;
+	now.rps_cpus = napi->rps_cpus;
+	now.rps_flow_cnt = napi->rps_flow_cnt;
 	return now;
 }
 
@@ -182,7 +192,7 @@ int engine_queue_set(struct engine *engine, const char *name, int queue,
 		return error_set(err, -ENOMEM, "no memory for settings");
 	engine_lock(engine);
 	*kept = engine->settings;
-	rc = settings_check(engine, settings, err);
+	rc = settings_check(engine, name, settings, err);
 	/* Kept first: a thread that is made now finds its placement there. */
 	if (!rc)
 		rc = setting_keep(engine, name, queue, settings, forgotten, err);

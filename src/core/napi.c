@@ -238,6 +238,7 @@ bool napi_poll(struct napi *napi, struct context *context, uint32_t *work)
 		weight = napi->cap;
 	context->napi = napi;
 	context->counters = counters;
+	context->received_by = napi->queue->index;
 	n = napi->poll(napi, context, weight);
 	context_kick(context);
 	context->napi = NULL;

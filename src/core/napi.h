@@ -9,6 +9,7 @@
 
 struct poller_thread;
 struct softnet;
+struct steer;
 
 struct napi {
 	_Atomic uint32_t state; /* enum napi_state */
@@ -19,6 +20,9 @@ struct napi {
 	/* Polls up to budget packets; less than budget means: complete me. The token's holder. */
 	uint32_t (*poll)(struct napi *napi, struct context *context, uint32_t budget);
 	struct port_queue *queue;
+	struct steer *steer;	/* NULL: what it receives is handled here. Set while disabled */
+	struct cpuset rps_cpus; /* as `steer` says; control only */
+	uint32_t rps_flow_cnt;
 
 	/* The token's holder only. */
 	uint32_t cap; /* packets a poll while they are so slow that a round's time would not do; 0:

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The poll function of a port's queue: receive a vector, hand it to the port's handler. */
+/* The poll function of a port's queue: receive a vector, steer it, or hand it to the handler. */
 #include <stdatomic.h>
 
 #include <napier/handler.h>
 
 #include <core/napi.h>
 #include <core/receive.h>
+#include <core/steer.h>
 
 uint32_t queue_poll(struct napi *napi, struct context *context, uint32_t budget)
 {
@@ -15,6 +16,7 @@ uint32_t queue_poll(struct napi *napi, struct context *context, uint32_t budget)
 	struct handler *handler;
 	uint64_t bytes = 0;
 	uint32_t n = port->ops->receive(queue, context, v, budget);
+	uint32_t left = n; /* to be handled here */
 
 	if (!n)
 		return 0;
@@ -28,12 +30,16 @@ uint32_t queue_poll(struct napi *napi, struct context *context, uint32_t budget)
 	}
 	counter_add(&context->counters->received, n);
 	counter_add(&context->counters->received_bytes, bytes);
+	if (napi->steer)
+		left = steer_vector(napi->steer, context, v, n);
+	if (!left)
+		return n;
 	/* Whoever takes a handler away quiesces before destroying it; see engine_handler_set. */
 	handler = atomic_load_explicit(&port->handler, memory_order_acquire);
 	if (handler)
-		handler->ops->input(handler, context, port, v, n);
+		handler->ops->input(handler, context, port, v, left);
 	else
-		packet_drop(context, v, n, DROP_NO_HANDLER);
+		packet_drop(context, v, left, DROP_NO_HANDLER);
 	return n;
 }
 

@@ -31,6 +31,13 @@ static void settings_merge(struct queue_settings *to, const struct queue_setting
 	if (from->gro_flush_timeout_set) {
 		to->gro_flush_timeout_set = true;
 		to->gro_flush_timeout = from->gro_flush_timeout;
+	if (from->rps_cpus_set) {
+		to->rps_cpus_set = true;
+		to->rps_cpus = from->rps_cpus;
+	}
+	if (from->rps_flow_set) {
+		to->rps_flow_set = true;
+		to->rps_flow_cnt = from->rps_flow_cnt;
 	}
 	if (from->cpus_set) {
 		to->cpus_set = true;
@@ -50,6 +57,8 @@ static void settings_clear(struct queue_settings *to, const struct queue_setting
 	to->weight_set &= !mask->weight_set;
 	to->cpu_set &= !mask->cpu_set;
 	to->idle_suspend_set &= !mask->idle_suspend_set;
+	to->rps_cpus_set &= !mask->rps_cpus_set;
+	to->rps_flow_set &= !mask->rps_flow_set;
 	to->cpus_set &= !mask->cpus_set;
 	to->class_set &= !mask->class_set;
 }

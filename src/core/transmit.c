@@ -39,11 +39,11 @@ static void kick_later(struct context *context, struct port_queue *queue)
 
 /*
  * The transmit queue follows from the receive queue, not from the runner: a flow keeps its queue,
- * and so its order, when its poller is switched.
+ * and so its order, when its poller is switched, or it is steered.
  */
 static struct port_queue *queue_choose(struct context *context, struct port *port)
 {
-	uint32_t i = context->napi ? context->napi->queue->index : context->index;
+	uint32_t i = context->napi ? context->received_by : context->index;
 
 	return &port->queue[port->queues == 1 ? 0 : i % port->queues];
 }

@@ -122,6 +122,16 @@ static void virtual_destroy(struct machine *m)
 	free(v);
 }
 
+/* A stream of its own: what is drawn for it does not change what else the seed decides. */
+static void virtual_entropy(struct machine *m, void *out, size_t size)
+{
+	struct random random = {random_mix(((struct virtual *)m)->config.seed)};
+	uint8_t *at = out;
+
+	for (size_t i = 0; i < size; i++)
+		at[i] = (uint8_t)(random_next(&random) >> 56);
+}
+
 static const struct machine_ops virtual_ops = {
 	.name = "virtual",
 	.now = virtual_now,
@@ -141,6 +151,7 @@ static const struct machine_ops virtual_ops = {
 	.notify = virtual_notify,
 	.quiesce = virtual_quiesce,
 	.charge = virtual_charge,
+	.entropy = virtual_entropy,
 	.destroy = virtual_destroy,
 };
 

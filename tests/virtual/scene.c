@@ -58,7 +58,13 @@ void scene_begin(struct scene *scene, bool virtual, uint64_t seed, enum poller p
 
 void scene_begin_with(struct scene *scene, bool virtual, uint64_t seed, struct engine_config config)
 {
-	struct virtual_config machine = {.cpus = 2, .seed = seed, .jitter_percent = 20};
+	scene_begin_cpus(scene, virtual, seed, 2, config);
+}
+
+void scene_begin_cpus(struct scene *scene, bool virtual, uint64_t seed, unsigned cpus,
+		      struct engine_config config)
+{
+	struct virtual_config machine = {.cpus = cpus, .seed = seed, .jitter_percent = 20};
 	struct cross *cross = calloc(1, sizeof(*cross));
 	struct error err = {0};
 
@@ -112,10 +118,27 @@ void scene_run(struct scene *scene, int64_t ns)
 	machine_wait(scene->machine, never, NULL, machine_now(scene->machine) + ns);
 }
 
+uint64_t backlogs_held(struct scene *scene)
+{
+	const struct counters_file *file = engine_counters(scene->engine);
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < file->cpus; i++) {
+		const struct cpu_record *record =
+			(const void *)((const char *)file + file->cpu_offset + i * file->cpu_size);
+
+		sum += counter_read(&record->backlog.length);
+	}
+	atomic_thread_fence(memory_order_acquire);
+	return sum;
+}
+
 static bool held_none(void *arg)
 {
 	struct scene *scene = arg;
 
+	if (backlogs_held(scene))
+		return false;
 	for (uint32_t i = 0; i < 64; i++) {
 		struct port *port = engine_port_at(scene->engine, i);
 
@@ -197,6 +220,35 @@ static void packet_number(struct packet *p, uint32_t flow, uint32_t number)
 	memcpy(p->data + 20, &number, sizeof(number));
 }
 
+/* UDP over IPv4, a port per flow; then flow and number. */
+static void packet_datagram(struct packet *p, uint32_t flow, uint32_t number)
+{
+	static const uint8_t head[42] = {
+		2, 0, 0,  0, 0, 2,  2, 0, 0, 0,	 0, 1, 0x08, 0x00, 0x45, 0, 0, 46, 0,  0, 0,
+		0, 9, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,    0,	   0,	 7, 7, 0,  26, 0, 0,
+	};
+
+	p->len = p->total = SCENE_FRAME;
+	memset(p->data, 0, SCENE_FRAME);
+	memcpy(p->data, head, sizeof(head));
+	p->data[34] = (uint8_t)(4 + flow / 256);
+	p->data[35] = (uint8_t)flow;
+	memcpy(p->data + 42, &flow, sizeof(flow));
+	memcpy(p->data + 46, &number, sizeof(number));
+}
+
+static void packet_next(struct source *source, struct packet *p, uint32_t i)
+{
+	uint32_t k;
+
+	if (!source->flows) {
+		packet_number(p, source->flow, source->sent + i);
+		return;
+	}
+	k = (source->sent + i) % source->flows;
+	packet_datagram(p, source->flow + k, (source->sent + i) / source->flows);
+}
+
 static uint32_t source_send(struct source *source, uint32_t n)
 {
 	struct packet *v[PACKET_VECTOR_MAX];
@@ -204,7 +256,7 @@ static uint32_t source_send(struct source *source, uint32_t n)
 
 	n = packet_alloc(&source->context->cache, v, n);
 	for (uint32_t i = 0; i < n; i++)
-		packet_number(v[i], source->flow, source->sent + i);
+		packet_next(source, v[i], i);
 	sent = mem_port_send(source->port, v, n);
 	packet_free(&source->context->cache, v + sent, n - sent);
 	source->sent += sent;
@@ -217,6 +269,15 @@ static struct step source_step(void *arg)
 	int64_t now = machine_now(source->scene->machine);
 	uint32_t n = source->burst < PACKET_VECTOR_MAX ? source->burst : PACKET_VECTOR_MAX;
 
+	if (source->paced_by) {
+		uint32_t away = source->sent - atomic_load(&source->paced_by->received);
+		uint32_t room = away < source->window ? source->window - away : 0;
+
+		if (n > room)
+			n = room;
+		if (!n)
+			return STEP_UNTIL(now + 5 * NSEC_PER_USEC);
+	}
 	if (source->count && source->sent + n > source->count)
 		n = source->count - source->sent;
 	if (!n)
@@ -263,11 +324,12 @@ static uint32_t sink_take(struct sink *sink)
 	uint32_t n = mem_port_receive(sink->port, v, PACKET_VECTOR_MAX);
 
 	for (uint32_t i = 0; i < n; i++) {
+		const uint8_t *at = v[i]->data + (v[i]->data[12] == 0x08 ? 42 : 16);
 		uint32_t flow, number, *next;
 
-		memcpy(&flow, v[i]->data + 16, sizeof(flow));
-		memcpy(&number, v[i]->data + 20, sizeof(number));
-		next = &sink->next[flow % 8];
+		memcpy(&flow, at, sizeof(flow));
+		memcpy(&number, at + 4, sizeof(number));
+		next = &sink->next[flow % SCENE_FLOWS];
 		if (number < *next)
 			sink->disorder++;
 		else
@@ -318,7 +380,8 @@ uint64_t port_sum(const struct port *port, size_t counter_offset)
 
 int64_t port_held(const struct port *port)
 {
-	uint64_t out = PORT_SUM(port, transmitted) + PORT_SUM(port, delivered);
+	uint64_t out =
+		PORT_SUM(port, transmitted) + PORT_SUM(port, delivered) + PORT_SUM(port, steered);
 
 	for (int reason = 0; reason < DROP_MAX; reason++)
 		out += PORT_SUM(port, dropped[reason]);

@@ -31,6 +31,9 @@ void scene_begin(struct scene *scene, bool virtual, uint64_t seed, enum poller p
 /* As above, with what else is set in config; its machine, log and frames are the scene's. */
 void scene_begin_with(struct scene *scene, bool virtual, uint64_t seed,
 		      struct engine_config config);
+/* The same on a virtual machine with so many CPUs (the host has those it has). */
+void scene_begin_cpus(struct scene *scene, bool virtual, uint64_t seed, unsigned cpus,
+		      struct engine_config config);
 /* All packets must be free by then, or the test fails. */
 void scene_end(struct scene *scene);
 
@@ -41,14 +44,23 @@ void scene_run(struct scene *scene, int64_t ns);
 /* The last warning that has this in it, or NULL. */
 const char *scene_logged(struct scene *scene, const char *text);
 
-/* Sends numbered packets of one flow into a mem port, at a pace, from a runner of its own. */
+#define SCENE_FLOWS 64
+
+/*
+ * Sends numbered packets into a mem port, at a pace, from a runner of its own: of one flow, or of
+ * `flows` of them in turn, numbered each, as UDP over IPv4 (steering can tell those apart).
+ */
 struct source {
 	struct scene *scene;
 	struct port *port;
-	uint32_t flow;
+	uint32_t flow;	  /* its number, or the first one's */
+	uint32_t flows;	  /* 0: one, without an IP header */
 	uint32_t burst;	  /* packets each time */
 	int64_t interval; /* ns between times */
 	uint32_t count;	  /* in all; 0: until stopped */
+	/* Not NULL: sends only while less than `window` of its packets have not come out there. */
+	const struct sink *paced_by;
+	uint32_t window;
 	/* results */
 	_Atomic uint32_t sent; /* accepted by the port */
 	uint32_t full;	       /* times that the port or the pool was full */
@@ -64,10 +76,10 @@ struct sink {
 	struct scene *scene;
 	struct port *port;
 	/* results */
-	uint32_t received;
+	_Atomic uint32_t received;
 	uint32_t disorder; /* packets whose number was not above the one before, in their flow */
 	uint32_t missing;  /* numbers left out */
-	uint32_t next[8];  /* by flow */
+	uint32_t next[SCENE_FLOWS]; /* by flow */
 	/* inside */
 	struct runner *runner;
 	struct context *context;
@@ -84,8 +96,10 @@ void scene_polled(struct scene *scene, struct port *port, uint64_t before);
 /* Waits until the port has received so many in all, and nothing is held; fails after 60 s. */
 void scene_drain(struct scene *scene, struct port *port, uint64_t received);
 
-/* received + cloned - transmitted - delivered - dropped, over all NAPIs of the port. */
+/* received + cloned - transmitted - delivered - steered - dropped, over all NAPIs of the port. */
 int64_t port_held(const struct port *port);
+/* Packets that stand in backlogs. */
+uint64_t backlogs_held(struct scene *scene);
 uint64_t port_sum(const struct port *port, size_t counter_offset);
 #define PORT_SUM(port, field) port_sum(port, offsetof(struct napi_counters, field))
 

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <string.h>
+
+#include <core/engine_steer.h>
+#include <core/steer.h>
+#include <poller/softirq.h>
+
+_Static_assert(RSS_KEY_SIZE == FLOW_KEY_SIZE, "the key is the flow hash's");
+
+static bool power_of_two(uint32_t n)
+{
+	return n && !(n & (n - 1));
+}
+
+static int numbers_check(const struct engine_config *config, struct error *err)
+{
+	if (!config->max_backlog || config->max_backlog > BACKLOG_LENGTH_MAX)
+		return error_set(err, -ERANGE, "netdev_max_backlog %u: must be 1 to %u",
+				 config->max_backlog, BACKLOG_LENGTH_MAX);
+	if (config->flow_limit && (!power_of_two(config->flow_limit) || config->flow_limit < 2 ||
+				   config->flow_limit > FLOW_LIMIT_BUCKETS_MAX))
+		return error_set(err, -EINVAL,
+				 "flow_limit %u: must be a power of two, 2 to %u, or 0 for none",
+				 config->flow_limit, FLOW_LIMIT_BUCKETS_MAX);
+	if (config->sock_flow_entries && (!power_of_two(config->sock_flow_entries) ||
+					  config->sock_flow_entries > SOCK_FLOWS_MAX))
+		return error_set(
+			err, -EINVAL,
+			"rps_sock_flow_entries %u: must be a power of two, up to %u, or 0 for none",
+			config->sock_flow_entries, SOCK_FLOWS_MAX);
+	return 0;
+}
+
+int engine_steer_begin(struct engine *engine, struct error *err)
+{
+	struct engine_config *config = &engine->config;
+	struct sock_flows *flows = &engine->sock_flows;
+	int rc = numbers_check(config, err);
+
+	if (rc)
+		return rc;
+	if (!config->rss_key_set)
+		machine_entropy(engine->machine, config->rss_key, RSS_KEY_SIZE);
+	flow_hasher_init(&engine->hasher, config->rss_key, config->symmetric_hash);
+	memset(engine->cpu_index, STEER_LOCAL, sizeof(engine->cpu_index));
+	for (uint32_t i = 0; i < engine->cpus && i < BACKLOGS_MAX; i++) {
+		engine->cpu_index[softnet_cpu(&engine->softnet[i])] = (uint8_t)i;
+		atomic_fetch_or(&flows->cpus, UINT64_C(1) << i);
+	}
+	rc = sock_flows_set(flows, config->sock_flow_entries);
+	return rc ? error_set(err, rc, "no memory for %u rps_sock_flow_entries",
+			      config->sock_flow_entries)
+		  : 0;
+}
+
+void engine_steer_end(struct engine *engine)
+{
+	sock_flows_free(&engine->sock_flows);
+}
+
+int steer_check(struct engine *engine, const char *port, const struct queue_settings *s,
+		struct error *err)
+{
+	char there[128];
+
+	if (!strcmp(port, BACKLOG_PORT) && (s->cpu_set || s->rps_cpus_set || s->rps_flow_set))
+		return error_set(err, -EINVAL,
+				 "backlog: queue N is the backlog of engine CPU N, and is neither "
+				 "moved nor steered: set %s for a port",
+				 s->cpu_set ? "rps_cpus" : "that");
+	if (s->rps_flow_set && s->rps_flow_cnt &&
+	    (!power_of_two(s->rps_flow_cnt) || s->rps_flow_cnt > STEER_FLOWS_MAX))
+		return error_set(err, -EINVAL,
+				 "rps_flow_cnt %u: must be a power of two, up to %u, or 0 for none",
+				 s->rps_flow_cnt, STEER_FLOWS_MAX);
+	if (!s->rps_cpus_set)
+		return 0;
+	cpuset_format(&engine->config.cpus, there, sizeof(there));
+	for (unsigned cpu = cpuset_next(&s->rps_cpus, 0); cpu < CPU_MAX;
+	     cpu = cpuset_next(&s->rps_cpus, cpu + 1))
+		if (!engine_softnet(engine, cpu))
+			return error_set(err, -EINVAL,
+					 "rps_cpus: CPU %u is not an engine CPU; those are %s", cpu,
+					 there);
+	return 0;
+}
+
+static bool same_cpus(const struct cpuset *a, const struct cpuset *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
+
+static void steer_record(struct napi *napi)
+{
+	struct queue_record *record = napi->record;
+
+	cpuset_format(&napi->rps_cpus, record->rps_cpus, sizeof(record->rps_cpus));
+	atomic_store(&record->rps_flow_cnt, napi->rps_flow_cnt);
+}
+
+/* No poll of the queue runs while its steering changes, and none of its packets is in a backlog. */
+static int steer_change(struct napi *napi, struct steer **steer, int64_t timeout)
+{
+	struct machine *machine = napi->engine->machine;
+	int64_t deadline = machine_now(machine) + timeout;
+	struct steer *before = napi->steer;
+	bool was_disabled = napi_disabled(napi);
+	int rc = napi_disable_locked(napi, timeout);
+
+	if (rc)
+		return rc;
+	if (before)
+		rc = backlogs_wait(napi->engine->backlogs, deadline);
+	if (!rc) {
+		napi->steer = *steer;
+		*steer = before;
+	}
+	if (!was_disabled)
+		napi_enable_locked(napi);
+	return rc;
+}
+
+int steer_apply(struct napi *napi, const struct queue_settings *s, int64_t timeout,
+		struct error *err)
+{
+	const struct cpuset *cpus = s->rps_cpus_set ? &s->rps_cpus : &napi->rps_cpus;
+	uint32_t flows = s->rps_flow_set ? s->rps_flow_cnt : napi->rps_flow_cnt;
+	const struct port_queue *queue = napi->queue;
+	struct steer *steer;
+	int rc;
+
+	if (same_cpus(cpus, &napi->rps_cpus) && flows == napi->rps_flow_cnt)
+		return 0;
+	rc = steer_create(napi->engine, cpus, flows, &steer);
+	if (rc)
+		return error_set(err, rc, "%s/%u: no memory for steering", queue->port->name,
+				 queue->index);
+	if (steer)
+		rc = backlogs_open(napi->engine, err);
+	if (!rc) {
+		rc = steer_change(napi, &steer, timeout);
+		if (rc)
+			error_set(err, rc,
+				  "%s/%u: steering stays as it was: its packets did not leave the "
+				  "backlogs in time",
+				  queue->port->name, queue->index);
+	}
+	steer_destroy(steer);
+	if (rc)
+		return rc;
+	napi->rps_cpus = *cpus;
+	napi->rps_flow_cnt = flows;
+	steer_record(napi);
+	return 0;
+}
+
+int steer_port_end(struct port *port, int64_t timeout)
+{
+	for (uint32_t i = 0; i < port->queues; i++)
+		if (port->queue[i].napi->steer)
+			return backlogs_purge(port->engine->backlogs, port, timeout);
+	return 0;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Steering as control sets it up. Control context, engine lock held. */
+#ifndef CORE_ENGINE_STEER_H
+#define CORE_ENGINE_STEER_H
+
+#include <core/engine.h>
+#include <core/napi.h>
+
+/* At the engine's start, its CPUs known. -EINVAL, -ERANGE, -ENOMEM: a field of config. */
+int engine_steer_begin(struct engine *engine, struct error *err);
+void engine_steer_end(struct engine *engine);
+
+/* What a set for a queue says of steering, before any of it is done. */
+int steer_check(struct engine *engine, const char *port, const struct queue_settings *s,
+		struct error *err);
+
+/*
+ * Steers what the queue receives as `s` says, in the keys that are set there, from the queue's
+ * next poll on. It is not polled until what it put into backlogs has left its handler: so no
+ * packet is lost and no flow changes its order. Does nothing where all is as wished.
+ *
+ * -ETIMEDOUT within `timeout`, -ENOMEM, and what backlogs_open says: with everything as before.
+ */
+int steer_apply(struct napi *napi, const struct queue_settings *s, int64_t timeout,
+		struct error *err);
+
+/* The NAPIs of the port are disabled: it has no packets in backlogs any more. -ETIMEDOUT. */
+int steer_port_end(struct port *port, int64_t timeout);
+
+#endif
