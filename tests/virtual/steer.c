@@ -6,6 +6,7 @@
 
 #define CPUS 4
 #define FLOWS 32
+#define SETTLE (10 * NSEC_PER_MSEC) /* some steps of every poller: busy-poll's take 2 ms */
 
 static const struct queue_settings none = {.rps_cpus_set = true};
 
@@ -220,6 +221,104 @@ static void case_20_on_host(void **state)
 		case_20_seed((enum poller)poller, false, 100 + poller);
 }
 
+/* Sends so many packets of these flows at once, and lets the port's NAPI take them. */
+static void send(struct scene *s, struct source *source, uint32_t n)
+{
+	source->count = source->sent + n;
+	source_start(source);
+	source_stop(source);
+	scene_run(s, SETTLE);
+}
+
+static struct source by_hand(struct scene *s, uint32_t flow, uint32_t flows)
+{
+	return (struct source){.scene = s,
+			       .port = s->a,
+			       .flow = flow,
+			       .flows = flows,
+			       .burst = 64,
+			       .interval = 20 * NSEC_PER_USEC};
+}
+
+static void disable(struct scene *s, unsigned cpu)
+{
+	assert_int_equal(napi_disable(backlog_port(s)->queue[cpu].napi, NSEC_PER_SEC), 0);
+}
+
+static void enable(struct scene *s, unsigned cpu)
+{
+	assert_int_equal(napi_enable(backlog_port(s)->queue[cpu].napi), 0);
+}
+
+/* A full backlog: exactly what fits is in it, the rest is counted twice, where and by whom. */
+static void case_19_full(enum poller poller)
+{
+	struct engine_config config = {.poller = poller, .max_backlog = 100};
+	struct source source;
+	struct scene s;
+
+	scene_begin_cpus(&s, true, 5, CPUS, config);
+	set(&s, "a", -1, rps("2"));
+	disable(&s, 2);
+	source = by_hand(&s, 0, FLOWS);
+	send(&s, &source, 99);
+	assert_int_equal(backlogs_held(&s), 99);
+	assert_int_equal(PORT_SUM(s.a, dropped[DROP_BACKLOG_FULL]), 0);
+	send(&s, &source, 1);
+	assert_int_equal(backlogs_held(&s), 100);
+	assert_int_equal(PORT_SUM(s.a, dropped[DROP_BACKLOG_FULL]), 0);
+	send(&s, &source, 150);
+	assert_int_equal(backlogs_held(&s), 100);
+	assert_int_equal(PORT_SUM(s.a, steered), 100);
+	assert_int_equal(PORT_SUM(s.a, dropped[DROP_BACKLOG_FULL]), 150);
+	assert_int_equal(PORT_SUM(s.a, dropped[DROP_FLOW_LIMIT]), 0);
+	assert_int_equal(port_held(s.a), 0);
+	for (unsigned i = 0; i < CPUS; i++) {
+		assert_int_equal(cpu_record(&s, i)->backlog.dropped, i == 2 ? 150 : 0);
+		assert_int_equal(cpu_record(&s, i)->backlog.flow_limit, 0);
+		assert_int_equal(cpu_record(&s, i)->backlog.length, i == 2 ? 100 : 0);
+	}
+	enable(&s, 2);
+	scene_run(&s, SETTLE);
+	assert_int_equal(backlogs_held(&s), 0);
+	assert_int_equal(PORT_SUM(backlog_port(&s), transmitted), 100);
+	scene_end(&s);
+}
+
+static void case_19_drops_are_counted(void **state)
+{
+	(void)state;
+	over_pollers(case_19_full);
+}
+
+/* Errors name what is wrong and what is right; nothing has changed then. */
+static void refusals(void **state)
+{
+	struct queue_settings s7 = {.rps_flow_set = true, .rps_flow_cnt = 7};
+	struct queue_settings cpu = {.cpu_set = true, .cpu = 1};
+	struct port_config config;
+	struct error err = {0};
+	struct port *port;
+	struct scene s;
+
+	(void)state;
+	begin(&s, true, 1, POLLER_SOFTIRQ);
+	refused(&s, "a", rps("1,4"), -EINVAL, "CPU 4 is not an engine CPU; those are 0-3");
+	refused(&s, "a", s7, -EINVAL, "rps_flow_cnt 7: must be a power of two");
+	refused(&s, "backlog", rps("1"), -EINVAL, "backlog of engine CPU N");
+	refused(&s, "backlog", cpu, -EINVAL, "rps_cpus");
+	assert_null(engine_port_find(s.engine, "backlog"));
+	assert_int_equal(port_config_parse("mem:backlog", &config, &err), 0);
+	assert_int_equal(engine_port_add(s.engine, &config, &port, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "the engine's own"));
+	set(&s, "a", -1, rps("1"));
+	assert_int_equal(engine_handler_set(s.engine, backlog_port(&s), s.cross, &err), -EINVAL);
+	assert_int_equal(engine_port_remove(s.engine, backlog_port(&s), &err), -EBUSY);
+	assert_non_null(strstr(err.text, "rps_cpus=none"));
+	set(&s, "a", -1, none);
+	assert_int_equal(engine_port_remove(s.engine, backlog_port(&s), &err), 0);
+	scene_end(&s);
+}
 
 int main(void)
 {
@@ -229,6 +328,8 @@ int main(void)
 		cmocka_unit_test(any_poller_on_a_backlog),
 		cmocka_unit_test(case_20_changes_under_load),
 		cmocka_unit_test(case_20_on_host),
+		cmocka_unit_test(case_19_drops_are_counted),
+		cmocka_unit_test(refusals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
