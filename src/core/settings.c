@@ -31,6 +31,7 @@ static void settings_merge(struct queue_settings *to, const struct queue_setting
 	if (from->gro_flush_timeout_set) {
 		to->gro_flush_timeout_set = true;
 		to->gro_flush_timeout = from->gro_flush_timeout;
+	}
 	if (from->rps_cpus_set) {
 		to->rps_cpus_set = true;
 		to->rps_cpus = from->rps_cpus;

@@ -109,11 +109,18 @@ static uint8_t recorded_cpu(struct sock_flows *flows, uint32_t hash)
 	return value & SOCK_FLOW_CPU;
 }
 
+/*
+ * The kernel's choice, but of a mixed hash. Toeplitz is linear: where flows differ in a few bits
+ * only, such as neighbouring ports, its upper bits may be the same for all of them, and all would
+ * go to one CPU. In the product each bit of the hash counts for the upper ones.
+ */
 static uint8_t map_cpu(const struct steer *steer, uint32_t hash)
 {
+	uint32_t mixed = hash * UINT32_C(0x9e3779b1);
+
 	if (!steer->cpus)
 		return STEER_LOCAL;
-	return steer->cpu[((uint64_t)hash * steer->cpus) >> 32];
+	return steer->cpu[((uint64_t)mixed * steer->cpus) >> 32];
 }
 
 /* The entry's flows may go elsewhere: nothing of theirs is on its way any more. */
