@@ -106,6 +106,7 @@ _napier_options() {
 	show) echo "$common --json --fdb --interval --names" ;;
 	set | port | stop) echo "$common" ;;
 	demo) echo '--json --quick --help' ;;
+	sim) echo '--seed --seeds --count --jobs --trace --no-faults --help' ;;
 	esac
 }
 
@@ -145,7 +146,8 @@ _napier() {
 			command=$word
 		else
 			case $word in
-			--name | --run-dir | -c | --config | --handler | --poller | --cpus | --frames | -i | --interval)
+			--name | --run-dir | -c | --config | --handler | --poller | --cpus | --frames | -i | --interval | \
+				--seed | --seeds | --count | --jobs)
 				option=$word
 				;;
 			-*) ;;
@@ -160,7 +162,7 @@ _napier() {
 	if [ -n "$option" ]; then
 		candidates=$(_napier_value "$option")
 	elif [ -z "$command" ]; then
-		candidates='run show set port stop demo --help --version'
+		candidates='run show set port stop demo sim --help --version'
 	elif [[ $cur == -* ]]; then
 		candidates=$(_napier_options "$command")
 	else

@@ -58,11 +58,43 @@ struct virtual_config {
 	 */
 	void (*trace)(void *arg, const char *line);
 	void *trace_arg;
+	/*
+	 * NULL, or called after every event, outside of steps: for checks of what always holds. It
+	 * asks nothing of the machine that would change it.
+	 */
+	void (*watch)(void *arg);
+	void *watch_arg;
+};
+
+/*
+ * Faults of the machine, off until machine_virtual_faults_set(). They are drawn from a seed of
+ * their own, so a run without them is the same run as before they were there.
+ *
+ * An interrupt is hardware's when it is raised by a call of machine_virtual_call_at(); those that a
+ * step raises (one CPU tells another) always arrive.
+ */
+enum virtual_fault {
+	VIRTUAL_IRQ_LOST,    /* a hardware interrupt does not come; the next one does */
+	VIRTUAL_IRQ_LATE,    /* it comes up to late_ns later */
+	VIRTUAL_IRQ_TWICE,   /* it comes, and once more within late_ns */
+	VIRTUAL_TIMER_LATE,  /* a deadline or an armed source comes up to late_ns later */
+	VIRTUAL_START_FAILS, /* runner_start() fails with -EAGAIN */
+	VIRTUAL_FAULTS
+};
+
+#define VIRTUAL_CHANCE_ONE 65536
+
+struct virtual_faults {
+	uint32_t chance[VIRTUAL_FAULTS]; /* of VIRTUAL_CHANCE_ONE, each time; not of START_FAILS */
+	uint32_t start_fails;		 /* the so-many-th start from now fails, once; 0: none */
+	int64_t late_ns;		 /* at least 1 where something may be late */
+	uint64_t seed;
 };
 
 struct virtual_stats {
 	uint64_t events, steps, switches, preemptions, interrupts, migrations;
 	uint64_t trace_hash; /* of all events so far: time, kind, CPU, runner's name, arguments */
+	uint64_t faults[VIRTUAL_FAULTS]; /* that were injected */
 };
 
 /* -EINVAL: a field out of range; -ENOMEM. Time starts at 0. */
@@ -98,6 +130,15 @@ uint64_t machine_virtual_draw(struct machine *m, uint64_t n);
  * and without cost: traffic, faults, settings. -ENOMEM.
  */
 int machine_virtual_call_at(struct machine *m, int64_t when, void (*call)(void *arg), void *arg);
+
+/*
+ * Any context. From now on these faults and no others; NULL: none. What is late already still
+ * comes, late. The seed's draws begin anew.
+ */
+void machine_virtual_faults_set(struct machine *m, const struct virtual_faults *faults);
+
+/* "irq-lost" and so on. */
+const char *machine_virtual_fault_name(enum virtual_fault fault);
 
 #pragma GCC visibility pop
 

@@ -21,7 +21,7 @@ struct command {
 };
 
 extern const struct command command_demo, command_port, command_run, command_set, command_show,
-	command_stop;
+	command_sim, command_stop;
 
 /* "napier: …" on standard error; returns FAILED. */
 __attribute__((format(printf, 1, 2))) int complain(const char *format, ...);

@@ -17,7 +17,8 @@
 #include <cmd/table.h>
 
 static const struct command *const commands[] = {
-	&command_run, &command_show, &command_set, &command_port, &command_stop, &command_demo,
+	&command_run,  &command_show, &command_set, &command_port,
+	&command_stop, &command_demo, &command_sim,
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(*commands))

@@ -62,6 +62,8 @@ static int loop_run(struct virtual *v, bool (*done)(void *arg), void *arg, int64
 		v->now = e->time;
 		virtual_event_cancel(v, e);
 		e->fire(v, e);
+		if (v->config.watch)
+			v->config.watch(v->config.watch_arg);
 	}
 	if (deadline > v->now)
 		v->now = deadline;
@@ -247,7 +249,9 @@ static void call_fire(struct virtual *v, struct virtual_event *e)
 
 	virtual_trace(v, TRACE_CALL, NULL, NULL, 0, 0);
 	call_remove(v, c);
+	v->calling = true;
 	call(arg);
+	v->calling = false;
 }
 
 int machine_virtual_call_at(struct machine *m, int64_t when, void (*call)(void *arg), void *arg)

@@ -9,6 +9,7 @@
  *   virtual_balance.c  which CPU a runner goes to
  *   virtual_runner.c   a runner: its steps and what their verdicts do
  *   virtual_irq.c      interrupt sources
+ *   virtual_fault.c    what goes wrong on purpose
  *   virtual_trace.c    events as a hash and as text
  *
  * Two rules keep it free of recursion. Engine code (steps, handlers) is called from one place,
@@ -116,6 +117,9 @@ struct virtual
 	bool looping;
 
 	struct virtual_call *calls; /* not made yet */
+	bool calling;		    /* one is being made: interrupts are hardware's */
+	struct virtual_faults faults;
+	struct random fault_random;
 	uint64_t irq_count;
 	uint64_t order;
 	struct virtual_stats stats;
@@ -201,6 +205,13 @@ void virtual_irq_look(struct virtual_runner *r);
 struct irq *virtual_irq_take(struct virtual_runner *r);
 uint64_t virtual_irq_number(const struct irq *irq);
 
+/* virtual_fault.c. Whether it happens now: then it is counted and traced. r may be NULL. */
+bool virtual_fault(struct virtual *v, enum virtual_fault fault, const struct virtual_runner *r);
+/* How late: 1 to late_ns. */
+int64_t virtual_fault_late(struct virtual *v);
+/* When a timer for this time comes. */
+int64_t virtual_fault_timer(struct virtual *v, const struct virtual_runner *r, int64_t when);
+
 /* virtual_trace.c. What a and b mean is said per kind there. c, r may be NULL. */
 enum virtual_trace_kind {
 	TRACE_START,
@@ -219,6 +230,7 @@ enum virtual_trace_kind {
 	TRACE_IDLE,
 	TRACE_TICK,
 	TRACE_CALL,
+	TRACE_FAULT,
 	TRACE_KINDS,
 };
 uint64_t virtual_trace_name(const char *name);

@@ -19,6 +19,7 @@ enum irq_state {
 /* What a source needs besides struct irq while it is attached. */
 struct irq_private {
 	struct virtual_event timer;
+	struct virtual_event late; /* a raise that a fault made late, or repeats */
 	struct irq *irq;
 	uint64_t number; /* names it in the trace */
 };
@@ -104,6 +105,12 @@ static void timer_fire(struct virtual *v, struct virtual_event *e)
 	irq_trigger(irq);
 }
 
+static void late_fire(struct virtual *v, struct virtual_event *e)
+{
+	(void)v;
+	irq_trigger(((struct irq_private *)((char *)e - offsetof(struct irq_private, late)))->irq);
+}
+
 static void attached_add(struct irq *irq, struct virtual_runner *r)
 {
 	irq->prev = NULL;
@@ -140,7 +147,13 @@ int virtual_irq_attach(struct irq *irq, struct runner *runner)
 			free(p);
 			return -ENOMEM;
 		}
+		if (virtual_event_reserve(v)) {
+			virtual_event_unreserve(v);
+			free(p);
+			return -ENOMEM;
+		}
 		p->timer.fire = timer_fire;
+		p->late.fire = late_fire;
 		p->irq = irq;
 		p->number = ++v->irq_count;
 		irq->machine_private = p;
@@ -159,6 +172,8 @@ void virtual_irq_detach(struct irq *irq)
 	raised_remove(irq);
 	attached_remove(irq);
 	virtual_event_cancel(v, &p->timer);
+	virtual_event_cancel(v, &p->late);
+	virtual_event_unreserve(v);
 	virtual_event_unreserve(v);
 	irq_change(irq, 0, IRQ_RAISED);
 	atomic_store_explicit(&irq->deadline, TIME_NEVER, memory_order_relaxed);
@@ -181,8 +196,21 @@ void virtual_irq_unmask(struct irq *irq)
 		raised_add(irq);
 }
 
+/* Hardware's interrupts can go wrong. */
 void virtual_irq_raise(struct irq *irq)
 {
+	struct virtual *v = irq_machine(irq);
+	const struct virtual_runner *r = irq_runner(irq);
+	struct irq_private *p = irq->machine_private;
+
+	if (v->calling && virtual_fault(v, VIRTUAL_IRQ_LOST, r))
+		return;
+	if (v->calling && virtual_fault(v, VIRTUAL_IRQ_LATE, r)) {
+		virtual_event_set(v, &p->late, v->now + virtual_fault_late(v));
+		return;
+	}
+	if (v->calling && virtual_fault(v, VIRTUAL_IRQ_TWICE, r))
+		virtual_event_set(v, &p->late, v->now + virtual_fault_late(v));
 	irq_trigger(irq);
 }
 
@@ -195,7 +223,9 @@ void virtual_irq_arm(struct irq *irq, int64_t when)
 	if (when == TIME_NEVER)
 		virtual_event_cancel(v, &p->timer);
 	else
-		virtual_event_set(v, &p->timer, when > v->now ? when : v->now);
+		virtual_event_set(
+			v, &p->timer,
+			virtual_fault_timer(v, irq_runner(irq), when > v->now ? when : v->now));
 }
 
 void virtual_irq_look(struct virtual_runner *r)

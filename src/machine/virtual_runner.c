@@ -75,6 +75,9 @@ int virtual_runner_start(struct machine *m, const struct runner_config *config, 
 
 	if (rc)
 		return rc;
+	if (virtual_fault(v, VIRTUAL_START_FAILS, NULL))
+		return error_set(err, -EAGAIN, "%s: a thread cannot be made (injected fault)",
+				 config->name);
 	r = calloc(1, sizeof(*r));
 	if (!r || virtual_event_reserve(v)) {
 		free(r);
@@ -181,7 +184,7 @@ static void runner_block(struct virtual *v, struct virtual_runner *r)
 	virtual_cpu_leave(v, r->cpu);
 	r->state = RUNNER_WAITING;
 	if (r->said.deadline != TIME_NEVER)
-		virtual_event_set(v, &r->timer, r->said.deadline);
+		virtual_event_set(v, &r->timer, virtual_fault_timer(v, r, r->said.deadline));
 }
 
 bool virtual_runner_finish(struct virtual *v, struct virtual_runner *r)

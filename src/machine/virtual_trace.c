@@ -68,6 +68,12 @@ static void text_move(char *text, size_t size, int64_t from, int64_t unused)
 	snprintf(text, size, "from cpu%" PRId64, from);
 }
 
+static void text_fault(char *text, size_t size, int64_t fault, int64_t unused)
+{
+	(void)unused;
+	snprintf(text, size, "%s", machine_virtual_fault_name((enum virtual_fault)fault));
+}
+
 static const struct {
 	const char *name;
 	void (*text)(char *text, size_t size, int64_t a, int64_t b); /* NULL: no arguments */
@@ -80,6 +86,7 @@ static const struct {
 	[TRACE_SWITCH] = {"switch", NULL},     [TRACE_PREEMPT] = {"preempt", text_preempt},
 	[TRACE_MOVE] = {"move", text_move},    [TRACE_IDLE] = {"idle", NULL},
 	[TRACE_TICK] = {"tick", NULL},	       [TRACE_CALL] = {"call", NULL},
+	[TRACE_FAULT] = {"fault", text_fault},
 };
 
 /* "     12.345us cpu0 step     napi/a-0         again +1.200us" */

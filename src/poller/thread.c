@@ -15,14 +15,6 @@
 #include <core/napi.h>
 #include <poller/thread.h>
 
-struct poller_thread {
-	struct napi *napi;
-	struct runner *runner;
-	struct context *context;
-	bool holds;	      /* the token; only its own step looks */
-	_Atomic bool granted; /* the token is here, to be picked up by the step */
-};
-
 /*
  * One step polls for at most budget_usecs, so that control and others of its class get their turn
  * whatever the polls look like: full ones, or ones that just stay under the weight.

@@ -4,6 +4,14 @@
 
 #include <core/napi.h>
 
+struct poller_thread {
+	struct napi *napi;
+	struct runner *runner;
+	struct context *context;
+	bool holds;	      /* the token; only its own step looks */
+	_Atomic bool granted; /* the token is here, to be picked up by the step */
+};
+
 /*
  * Control context. Places the NAPI's thread if it has one: what is set in `settings`, an empty CPU
  * set meaning the engine's; the rest stays as it is, also if it was changed from outside. What

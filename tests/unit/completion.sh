@@ -26,8 +26,9 @@ expect() {
 touch "$directory/some.conf" "$directory/lab.7"
 mkdir "$directory/one"
 touch "$directory/one/pid"
-expect 'napier ' run show set port stop demo --help --version
-expect 'napier s' show set stop
+expect 'napier ' run show set port stop demo sim --help --version
+expect 'napier s' show set stop sim
+expect 'napier sim --se' --seed --seeds
 expect 'napier run --h' --help --handler
 expect 'napier run --handler ' bridge drop
 expect 'napier run --poller ' softirq thread workqueue busy-poll

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What always holds: some of it where the port is polled, the rest after every event of the
+ * machine, when every step is over.
+ */
+#include <inttypes.h>
+
+#include <poller/busy_poll.h>
+#include <poller/softirq.h>
+#include <poller/thread.h>
+#include <poller/workqueue.h>
+
+#include <sim/sim.h>
+
+/* Whether this runner is the one, or one of those, by whom the NAPI is to be polled. */
+static bool runner_fits(const struct napi *napi, enum poller poller, const struct runner *runner)
+{
+	const struct workqueue *wq = napi->engine->workqueue;
+
+	switch (poller) {
+	case POLLER_SOFTIRQ:
+		return runner == napi->softnet->irq || runner == napi->softnet->ksoftirqd;
+	case POLLER_THREAD:
+		return napi->thread && runner == napi->thread->runner;
+	case POLLER_BUSY_POLL:
+		return napi->softnet->busy && runner == napi->softnet->busy->runner;
+	case POLLER_WORKQUEUE:
+		for (uint32_t i = 0; wq && i < wq->workers; i++)
+			if (runner == wq->worker[i].runner)
+				return true;
+		return false;
+	default:
+		return false;
+	}
+}
+
+/* I5: a round ends when its packets or its time are used up, so no further poll begins then. */
+static void round_check(struct sim *sim, const struct napi *napi, const struct context *context)
+{
+	const struct softnet *softnet = napi->softnet;
+	const struct engine_config *config = &sim->engine->config;
+	struct sim_round *round = &sim->round[softnet - sim->engine->softnet];
+	uint64_t rounds = counter_read(&softnet->record->counters.rounds);
+
+	if (rounds != round->rounds) {
+		round->rounds = rounds;
+		round->packets = 0;
+		round->began = context->now;
+		return;
+	}
+	if (round->packets >= config->budget)
+		sim_fail(sim,
+			 "I5: a poll in a softirq round that has had %u packets, of a budget of %u",
+			 round->packets, config->budget);
+	if (context->now - round->began >= config->budget_usecs * NSEC_PER_USEC)
+		sim_fail(sim, "I5: a poll in a softirq round that has had %" PRId64 " us, of %u",
+			 (context->now - round->began) / 1000, config->budget_usecs);
+}
+
+/* I5: a step polls on for so long and no longer. */
+static void step_check(struct sim *sim, const struct context *context, const char *name)
+{
+	uint32_t usecs = sim->engine->config.budget_usecs;
+
+	if (sim->event_began == TIME_NEVER)
+		sim->event_began = context->now;
+	else if (context->now - sim->event_began >= usecs * NSEC_PER_USEC)
+		sim_fail(sim, "I5: %s polls on after %" PRId64 " us, of %u", name,
+			 (context->now - sim->event_began) / 1000, usecs);
+}
+
+void sim_check_poll(struct sim_queue *q, struct context *context, uint32_t n)
+{
+	struct napi *napi = q->queue->napi;
+	const struct runner *runner = runner_current();
+	uint32_t state = napi_state_load(napi);
+	enum poller poller = napi_state_poller(state);
+	struct sim *sim = q->sim;
+
+	if (!(state & NAPI_SCHED) || state & NAPI_DISABLED)
+		sim_fail(sim, "I1: %s/%u is polled, but %s", q->port->name, q->index,
+			 state & NAPI_DISABLED ? "disabled" : "not scheduled");
+	if (!runner || !runner_fits(napi, poller, runner))
+		sim_fail(sim, "I1: %s/%u is polled by %s, but its poller is %s", q->port->name,
+			 q->index, runner ? runner->name : "nobody", poller_name(poller));
+	if (context->napi != napi || context->counters != &napi->record->napi)
+		sim_fail(sim, "I3: what %s/%u receives is not counted for it", q->port->name,
+			 q->index);
+	if (!n || n > napi_weight(napi))
+		sim_fail(sim, "I5: %s/%u is polled for %u packets, its weight is %u", q->port->name,
+			 q->index, n, napi_weight(napi));
+	if (poller == POLLER_SOFTIRQ)
+		round_check(sim, napi, context);
+	else if (poller != POLLER_BUSY_POLL)
+		step_check(sim, context, runner->name);
+	q->polled = true;
+	q->event_polls++;
+}
+
+void sim_check_polled(struct sim_queue *q, uint32_t n)
+{
+	struct sim *sim = q->sim;
+	struct napi *napi = q->queue->napi;
+
+	q->received += n;
+	sim->result->polls++;
+	if (napi_poller(napi) == POLLER_SOFTIRQ)
+		sim->round[napi->softnet - sim->engine->softnet].packets += n;
+	sim_note(sim, "poll", q->port->name, "/%u %u", q->index, n);
+}
+
+/* I3, for one NAPI, to which nothing is under way. */
+void sim_check_balance(struct sim *sim, struct sim_queue *q)
+{
+	const struct napi_counters *c = &q->queue->napi->record->napi;
+	uint64_t in = counter_read(&c->received) + counter_read(&c->cloned);
+	uint64_t out = counter_read(&c->transmitted) + counter_read(&c->delivered);
+
+	for (int reason = 0; reason < DROP_MAX; reason++)
+		out += counter_read(&c->dropped[reason]);
+	if (in != out || counter_read(&c->received) != q->received)
+		sim_fail(sim,
+			 "I3: %s/%u: %" PRIu64 " packets taken, %" PRIu64 " counted as received or "
+			 "copied, %" PRIu64 " as sent, delivered or dropped",
+			 q->port->name, q->index, q->received, in, out);
+}
+
+static uint64_t transmitted(const struct sim_queue *q)
+{
+	return counter_read(&q->queue->napi->record->napi.transmitted) - q->transmitted_before;
+}
+
+void sim_check_opened(struct sim_queue *q)
+{
+	const struct napi_counters *c = &q->queue->napi->record->napi;
+
+	q->received = counter_read(&c->received);
+	q->transmitted_before = counter_read(&c->transmitted);
+	q->counted = true;
+}
+
+void sim_check_closed(struct sim_queue *q)
+{
+	sim_check_balance(q->sim, q);
+	q->sim->transmitted_closed += transmitted(q);
+}
+
+void sim_check_totals(struct sim *sim)
+{
+	uint64_t sum = sim->transmitted_closed;
+
+	for (unsigned i = 0; i < sim->plan.ports; i++) {
+		struct port *port = sim->port[i].port;
+
+		for (uint32_t k = 0; port && k < port->queues; k++) {
+			sim_check_balance(sim, &sim->port[i].queue[k]);
+			sum += transmitted(&sim->port[i].queue[k]);
+		}
+	}
+	if (sum != sim->taken)
+		sim_fail(sim, "I3: NAPIs have transmitted %" PRIu64 " packets, ports took %" PRIu64,
+			 sum, sim->taken);
+}
+
+/* A busy-poller's step serves all it has in turn. */
+static void fairness_check(struct sim *sim)
+{
+	struct {
+		uint32_t least, most;
+	} of[SIM_CPUS];
+	int before[SIM_PORTS][SIM_QUEUES];
+
+	for (unsigned i = 0; i < SIM_CPUS; i++) {
+		of[i].least = UINT32_MAX;
+		of[i].most = 0;
+	}
+	for (unsigned i = 0; i < sim->plan.ports; i++)
+		for (unsigned k = 0; k < SIM_QUEUES; k++)
+			before[i][k] = sim->port[i].queue[k].busy_on;
+	sim_census(sim);
+	for (unsigned i = 0; i < sim->plan.ports; i++) {
+		for (unsigned k = 0; k < SIM_QUEUES; k++) {
+			struct sim_queue *q = &sim->port[i].queue[k];
+			int cpu = q->busy_on;
+
+			if (q->queue && cpu >= 0 && cpu == before[i][k]) {
+				if (q->event_polls < of[cpu].least)
+					of[cpu].least = q->event_polls;
+				if (q->event_polls > of[cpu].most)
+					of[cpu].most = q->event_polls;
+			}
+			q->event_polls = 0;
+		}
+	}
+	for (unsigned i = 0; i < SIM_CPUS; i++)
+		if (of[i].least < of[i].most && of[i].most - of[i].least > 1)
+			sim_fail(sim,
+				 "I5: a busy-poller polls one NAPI %u times and another %u times",
+				 of[i].most, of[i].least);
+}
+
+static void queue_check(struct sim *sim, struct sim_queue *q)
+{
+	if (q->polled)
+		sim_check_balance(sim, q);
+	if (q->touched && q->tx_kicked != q->tx_put)
+		sim_fail(sim, "I2: %s/%u: %u packets were sent, and no kick came", q->port->name,
+			 q->index, q->tx_put - q->tx_kicked);
+	q->polled = q->touched = false;
+}
+
+void sim_check_event(void *arg)
+{
+	struct sim *sim = arg;
+
+	if (sim_guard_caught())
+		sim_fail(sim, "I7: %s allocates in its step", sim_guard_caught());
+	sim->event_began = TIME_NEVER;
+	fairness_check(sim);
+	for (unsigned i = 0; i < sim->plan.ports; i++)
+		for (unsigned k = 0; k < SIM_QUEUES; k++)
+			if (sim->port[i].queue[k].queue)
+				queue_check(sim, &sim->port[i].queue[k]);
+}

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Control: one operation after the other, while everything runs. Each is checked at once (I9): what
+ * was asked is so, in the engine and in its records, or it failed for a reason that the scenario
+ * made and everything is as before.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <poller/softirq.h>
+#include <poller/thread.h>
+
+#include <sim/sim.h>
+
+/* Traffic pauses when an operation takes longer; see plan.fifo. */
+#define PATIENCE (500 * NSEC_PER_USEC)
+
+static uint32_t below(struct sim *sim, uint32_t n)
+{
+	return (uint32_t)random_below(&sim->control, n);
+}
+
+static struct sim_port *port_any(struct sim *sim)
+{
+	return &sim->port[below(sim, sim->plan.ports)];
+}
+
+/* A fault for this operation alone: memory that is not there, a thread that cannot be made. */
+static void fault_arm(struct sim *sim)
+{
+	struct virtual_faults faults = sim->plan.faults;
+
+	if (!sim->faults || below(sim, 4))
+		return;
+	if (below(sim, 2)) {
+		sim_guard_fail(1 + below(sim, 6));
+		return;
+	}
+	faults.start_fails = 1 + below(sim, 3);
+	faults.seed = random_next(&sim->control);
+	machine_virtual_faults_set(sim->machine, &faults);
+}
+
+static void fault_disarm(struct sim *sim)
+{
+	struct virtual_faults faults = sim->plan.faults;
+
+	for (uint32_t failed = sim_guard_fail(0); failed; failed--)
+		sim_fault(sim, SIM_NO_MEMORY, "control");
+	if (!sim->faults)
+		return;
+	faults.seed = random_next(&sim->control);
+	machine_virtual_faults_set(sim->machine, &faults);
+}
+
+struct attempt {
+	const char *what;
+	uint64_t failures;
+	int64_t began;
+};
+
+/* Faults so far that make an operation fail. */
+static uint64_t failures(struct sim *sim)
+{
+	struct virtual_stats stats;
+
+	machine_virtual_stats(sim->machine, &stats);
+	return stats.faults[VIRTUAL_START_FAILS] + sim->result->faults[SIM_NO_MEMORY];
+}
+
+static struct attempt attempt_begin(struct sim *sim, const char *what, const char *name)
+{
+	struct attempt a = {.what = what, .failures = failures(sim)};
+
+	a.began = machine_now(sim->machine);
+	sim->patience = a.began + PATIENCE;
+	sim->result->operations++;
+	sim_note(sim, "control", name, "%s", what);
+	fault_arm(sim);
+	return a;
+}
+
+/* It has returned rc. True: done; false: it failed, as it had to. */
+static bool attempt_end(struct sim *sim, const struct attempt *a, int rc, const struct error *err,
+			const char *name)
+{
+	int64_t took = machine_now(sim->machine) - a->began;
+	bool excused;
+
+	sim->patience = TIME_NEVER;
+	fault_disarm(sim);
+	excused = failures(sim) != a->failures;
+	sim_note(sim, "control", name, "%s: %s", a->what, rc ? strerror(-rc) : "done");
+	if (rc && !excused)
+		sim_fail(sim, "I9: %s of %s fails: %s", a->what, name, err ? err->text : "");
+	if (took > SIM_BOUND)
+		sim_fail(sim, "I5: %s of %s takes %" PRId64 " us", a->what, name, took / 1000);
+	return !rc;
+}
+
+static bool placement_same(const struct placement *a, const struct placement *b)
+{
+	return a->class == b->class && a->level == b->level &&
+	       !memcmp(&a->cpus, &b->cpus, sizeof(a->cpus));
+}
+
+/* What was asked of a queue is so. */
+static void queue_check(struct sim *sim, struct sim_port *p, unsigned k, const char *after)
+{
+	const struct queue_settings *asked = &p->asked[k];
+	const struct napi *napi = p->port->queue[k].napi;
+	const struct queue_record *record = napi->record;
+	enum poller poller = napi_poller(napi);
+	const char *wrong = NULL;
+
+	if (poller != asked->poller || record->poller_asked != poller ||
+	    record->poller_observed != poller)
+		wrong = "poller";
+	if (napi_weight(napi) != asked->weight || record->weight != asked->weight)
+		wrong = "weight";
+	if (record->idle_suspend != asked->idle_suspend_usecs ||
+	    napi->idle_suspend != asked->idle_suspend_usecs * NSEC_PER_USEC)
+		wrong = "idle_suspend";
+	if (asked->cpu_set &&
+	    (softnet_cpu(napi->softnet) != asked->cpu || record->cpu != asked->cpu))
+		wrong = "cpu";
+	if (napi_disabled(napi) != p->disabled[k] || record->disabled != p->disabled[k])
+		wrong = "disabled";
+	if (!napi->thread != (poller != POLLER_THREAD))
+		wrong = "thread";
+	if (napi->thread && asked->cpus_set) {
+		struct placement wanted = asked->placement;
+		struct runner_observation seen;
+
+		if (cpuset_empty(&wanted.cpus))
+			wanted.cpus = sim->engine->config.cpus;
+		runner_observe(napi->thread->runner, &seen);
+		if (!placement_same(&seen.placement, &wanted))
+			wrong = "placement";
+	}
+	if (wrong)
+		sim_fail(sim, "I9: after %s, %s/%u: %s is not as asked", after, p->name, k, wrong);
+}
+
+static void ports_check(struct sim *sim, const char *after)
+{
+	for (unsigned i = 0; i < sim->plan.ports; i++) {
+		struct sim_port *p = &sim->port[i];
+
+		for (unsigned k = 0; p->port && k < p->port->queues; k++)
+			queue_check(sim, p, k, after);
+	}
+}
+
+static struct placement placement_any(struct sim *sim)
+{
+	struct placement p = {.class = RUNNER_FAIR, .level = (int)below(sim, 7) - 3};
+
+	if (sim->plan.fifo && !below(sim, 3))
+		p = (struct placement){.class = RUNNER_FIFO, .level = 1 + (int)below(sim, 50)};
+	for (unsigned n = below(sim, 3); n; n--)
+		cpuset_add(&p.cpus, below(sim, sim->plan.machine.cpus));
+	return p;
+}
+
+static unsigned cpu_any(struct sim *sim)
+{
+	return softnet_cpu(engine_softnet_at(sim->engine, below(sim, sim->engine->cpus)));
+}
+
+static struct queue_settings settings_any(struct sim *sim)
+{
+	struct queue_settings s = {.poller_set = below(sim, 4)};
+
+	s.poller = (enum poller)below(sim, POLLER_MAX);
+	s.weight_set = !below(sim, 4);
+	s.weight = 1 + below(sim, NAPI_WEIGHT_MAX);
+	s.cpu_set = !below(sim, 3);
+	s.cpu = cpu_any(sim);
+	s.idle_suspend_set = !below(sim, 5);
+	s.idle_suspend_usecs = below(sim, 2) * (1 + below(sim, 100));
+	/* Both together: what is left of a placement that was half set is the thread's own. */
+	s.cpus_set = s.class_set = !below(sim, 4);
+	s.placement = placement_any(sim);
+	return s;
+}
+
+static void asked_merge(struct queue_settings *to, const struct queue_settings *from)
+{
+	if (from->poller_set)
+		to->poller = from->poller;
+	to->poller_set |= from->poller_set;
+	if (from->weight_set)
+		to->weight = from->weight;
+	if (from->idle_suspend_set)
+		to->idle_suspend_usecs = from->idle_suspend_usecs;
+	if (from->cpu_set) {
+		to->cpu_set = true;
+		to->cpu = from->cpu;
+	}
+	if (from->cpus_set) {
+		to->cpus_set = true;
+		to->placement = from->placement;
+	}
+}
+
+static void operate_set(struct sim *sim)
+{
+	struct sim_port *p = port_any(sim);
+	uint32_t queues = sim->plan.port[p->index].queues;
+	int queue = below(sim, 2) ? -1 : (int)below(sim, queues);
+	struct queue_settings s = settings_any(sim);
+	struct error err = {0};
+	struct attempt a;
+	char what[80];
+	int rc;
+
+	snprintf(what, sizeof(what), "set /%d%s%s%s%s", queue, s.poller_set ? " poller=" : "",
+		 s.poller_set ? poller_name(s.poller) : "", s.weight_set ? " weight" : "",
+		 s.cpu_set ? " cpu" : "");
+	a = attempt_begin(sim, what, p->name);
+	rc = engine_queue_set(sim->engine, p->name, queue, &s, NULL, &err);
+	if (!attempt_end(sim, &a, rc, &err, p->name))
+		return;
+	for (unsigned k = 0; k < queues; k++)
+		if (queue < 0 || queue == (int)k)
+			asked_merge(&p->asked[k], &s);
+}
+
+/* One key of two is wrong: neither is in force. */
+static void operate_wrong(struct sim *sim)
+{
+	struct queue_settings s = settings_any(sim);
+	struct sim_port *p = port_any(sim);
+	struct error err = {0};
+
+	s.poller_set = true;
+	if (below(sim, 2)) {
+		s.weight_set = true;
+		s.weight = below(sim, 2) ? 0 : NAPI_WEIGHT_MAX + 1;
+	} else {
+		s.cpu_set = true;
+		s.cpu = sim->plan.machine.cpus;
+	}
+	sim_note(sim, "control", p->name, "set what is wrong");
+	if (!engine_queue_set(sim->engine, p->name, -1, &s, NULL, &err) || !err.text[0])
+		sim_fail(sim, "I9: a wrong setting is accepted");
+}
+
+static void operate_disable(struct sim *sim)
+{
+	struct sim_port *p = port_any(sim);
+	unsigned k = below(sim, sim->plan.port[p->index].queues);
+	struct attempt a;
+
+	if (!p->port)
+		return;
+	a = attempt_begin(sim, p->disabled[k] ? "enable" : "disable", p->name);
+	if (p->disabled[k]) {
+		if (attempt_end(sim, &a, napi_enable(p->port->queue[k].napi), NULL, p->name))
+			p->disabled[k] = false;
+	} else {
+		int rc = napi_disable(p->port->queue[k].napi, NSEC_PER_SEC);
+
+		if (attempt_end(sim, &a, rc, NULL, p->name))
+			p->disabled[k] = true;
+	}
+}
+
+void sim_control_port_remove(struct sim *sim, struct sim_port *p)
+{
+	struct attempt a = attempt_begin(sim, "remove", p->name);
+	struct error err = {0};
+
+	sim_handlers_unlink(sim, p->port);
+	if (!attempt_end(sim, &a, engine_port_remove(sim->engine, p->port, &err), &err, p->name))
+		sim_fail(sim, "I9: %s cannot be removed: %s", p->name, err.text);
+	p->port = NULL;
+}
+
+void sim_control_port_add(struct sim *sim, struct sim_port *p)
+{
+	struct port_config config = {.ops = &p->ops, .disabled = sim->faults && !below(sim, 4)};
+	struct handler *handler = sim->handler[p->role];
+	struct error err = {0};
+	struct attempt a;
+
+	snprintf(config.name, sizeof(config.name), "%s", p->name);
+	a = attempt_begin(sim, "add", p->name);
+	if (!attempt_end(sim, &a, engine_port_add(sim->engine, &config, &p->port, &err), &err,
+			 p->name)) {
+		if (engine_port_find(sim->engine, p->name))
+			sim_fail(sim, "I9: %s is there, though adding it failed", p->name);
+		p->port = NULL;
+		return;
+	}
+	for (unsigned k = 0; k < p->port->queues; k++) {
+		/* What was set before holds; the rest is the default of the moment. */
+		if (!p->asked[k].poller_set)
+			p->asked[k].poller = sim->poller_default;
+		p->disabled[k] = config.disabled;
+		sim_check_opened(&p->queue[k]);
+	}
+	if (handler && engine_handler_set(sim->engine, p->port, handler, &err))
+		sim_fail(sim, "I9: %s gets no handler: %s", p->name, err.text);
+}
+
+static void operate_port(struct sim *sim)
+{
+	struct sim_port *p = port_any(sim);
+
+	if (p->port)
+		sim_control_port_remove(sim, p);
+	else
+		sim_control_port_add(sim, p);
+}
+
+static void operate_handler(struct sim *sim)
+{
+	struct sim_port *p = port_any(sim);
+	enum sim_role role = (enum sim_role)below(sim, ROLES);
+	struct error err = {0};
+	struct attempt a;
+
+	if (!p->port || !sim->handler[role])
+		return;
+	a = attempt_begin(sim, sim_role_name(role), p->name);
+	if (attempt_end(sim, &a, engine_handler_set(sim->engine, p->port, sim->handler[role], &err),
+			&err, p->name))
+		p->role = role;
+}
+
+static void operate_default(struct sim *sim)
+{
+	enum poller poller = (enum poller)below(sim, POLLER_MAX);
+	struct attempt a = attempt_begin(sim, poller_name(poller), "default");
+
+	if (attempt_end(sim, &a, engine_poller_default_set(sim->engine, poller), NULL, "default"))
+		sim->poller_default = poller;
+}
+
+static void operate_link(struct sim *sim)
+{
+	struct sim_port *p = port_any(sim);
+
+	if (!p->port)
+		return;
+	if (p->port->state == PORT_UP)
+		sim_fault(sim, SIM_LINK_DOWN, p->name);
+	port_state_set(p->port, p->port->state == PORT_UP ? PORT_DOWN : PORT_UP);
+}
+
+/* Takes frames until only a few are left, or gives them all back. */
+static void operate_steal(struct sim *sim)
+{
+	uint32_t leave = below(sim, 200), available = pool_available(sim->engine->pool);
+
+	if (sim->stolen) {
+		packet_free(&sim->thief->cache, sim->loot, sim->stolen);
+		sim->stolen = 0;
+		pool_cache_drain(&sim->thief->cache);
+		return;
+	}
+	while (available > leave) {
+		uint32_t n = available - leave;
+		uint32_t got = packet_alloc(&sim->thief->cache, sim->loot + sim->stolen,
+					    n < PACKET_VECTOR_MAX ? n : PACKET_VECTOR_MAX);
+
+		if (!got)
+			break;
+		sim->stolen += got;
+		available -= got;
+	}
+	pool_cache_drain(&sim->thief->cache);
+	sim_note(sim, "control", "pool", "%u frames are taken away", sim->stolen);
+}
+
+void sim_control_operate(struct sim *sim)
+{
+	static void (*const operations[])(struct sim * sim) = {
+		operate_set,	 operate_set,	  operate_set,	operate_set,   operate_disable,
+		operate_disable, operate_disable, operate_port, operate_port,  operate_handler,
+		operate_wrong,	 operate_default, operate_link, operate_steal,
+	};
+
+	operations[below(sim, sizeof(operations) / sizeof(*operations))](sim);
+	ports_check(sim, "an operation");
+	sim_check_totals(sim);
+}
+
+void sim_control_set_any(struct sim *sim)
+{
+	operate_set(sim);
+	ports_check(sim, "a setting");
+}
+
+void sim_control_restore(struct sim *sim)
+{
+	if (sim->stolen)
+		operate_steal(sim);
+	for (unsigned i = 0; i < sim->plan.ports; i++) {
+		struct sim_port *p = &sim->port[i];
+
+		if (!p->port)
+			sim_control_port_add(sim, p);
+		port_state_set(p->port, PORT_UP);
+		for (unsigned k = 0; k < p->port->queues; k++) {
+			napi_enable(p->port->queue[k].napi);
+			p->disabled[k] = false;
+		}
+	}
+	ports_check(sim, "all is put back");
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Flows: packets with consecutive numbers. Each packet can be told from every other, and carries a
+ * sum over what it should be, so whatever comes out is known to be what went in, once, in order.
+ */
+#include <string.h>
+
+#include <sim/sim.h>
+
+#define ETHERNET 14
+#define PROBE_LENGTH 64
+
+struct payload {
+	uint16_t flow;
+	uint16_t length;
+	uint32_t number;
+	uint64_t sum;
+} __attribute__((packed));
+
+static uint64_t payload_sum(const struct sim *sim, const struct payload *p)
+{
+	return random_mix(sim->plan.seed ^ (uint64_t)p->flow << 48 ^ (uint64_t)p->length << 32 ^
+			  p->number);
+}
+
+static void address_write(uint8_t *to, unsigned port)
+{
+	static const uint8_t address[6] = {2, 0, 0, 0, 1, 0};
+
+	memcpy(to, address, sizeof(address));
+	to[5] = (uint8_t)port;
+}
+
+void sim_flow_write(struct sim *sim, const struct sim_arrival *a, struct packet *p)
+{
+	const struct sim_flow_plan *plan = &sim->flow[a->flow].plan;
+	struct payload payload = {
+		.flow = a->flow, .length = (uint16_t)plan->length, .number = a->number};
+
+	payload.sum = payload_sum(sim, &payload);
+	p->len = p->total = plan->length;
+	memset(p->data, (int)(uint8_t)a->number, plan->length);
+	address_write(p->data, plan->to);
+	address_write(p->data + 6, plan->port);
+	p->data[12] = 0x88;
+	p->data[13] = 0xb5;
+	memcpy(p->data + ETHERNET, &payload, sizeof(payload));
+}
+
+void sim_flow_out(struct sim *sim, unsigned port, const struct packet *p)
+{
+	struct payload payload;
+	struct sim_flow *flow;
+
+	if (p->len < ETHERNET + sizeof(payload))
+		sim_fail(sim, "I10: a packet of %u bytes goes out by %s", p->len,
+			 sim->port[port].name);
+	memcpy(&payload, p->data + ETHERNET, sizeof(payload));
+	if (payload.flow >= SIM_NUMBERED || payload.sum != payload_sum(sim, &payload) ||
+	    payload.length != p->len || p->next || p->total != p->len ||
+	    p->data[p->len - 1] != (uint8_t)payload.number)
+		sim_fail(sim, "I10: what goes out by %s is no packet that came in",
+			 sim->port[port].name);
+	flow = &sim->flow[payload.flow];
+	sim_mix(sim, (uint64_t)payload.flow << 40 | (uint64_t)port << 32 | payload.number);
+	if (payload.number < flow->next[port])
+		sim_fail(sim, "I4: flow %u: packet %u goes out by %s after packet %u", payload.flow,
+			 payload.number, sim->port[port].name, flow->next[port] - 1);
+	flow->next[port] = payload.number + 1;
+	flow->out++;
+	sim->result->out++;
+}
+
+/* Until the next time: with the pattern's draw. */
+static int64_t gap(struct sim_flow *flow)
+{
+	const struct sim_flow_plan *plan = &flow->plan;
+	int64_t mean = plan->interval_ns, ns = 0;
+
+	switch (plan->pattern) {
+	case PATTERN_BURSTS:
+		return mean * plan->burst;
+	case PATTERN_POISSON:
+		/* Geometric in sixteenths of the mean: exponential, without floating point. */
+		while (ns < 16 * mean && random_below(&flow->random, 16))
+			ns += mean / 16 + 1;
+		return ns + (int64_t)random_below(&flow->random, (uint64_t)mean / 16 + 1);
+	default:
+		return mean;
+	}
+}
+
+static void flow_step(void *arg)
+{
+	struct sim_flow *flow = arg;
+	struct sim *sim = flow->sim;
+	struct sim_queue *q = &sim->port[flow->plan.port].queue[flow->plan.queue];
+	uint32_t n = flow->plan.pattern == PATTERN_BURSTS ? flow->plan.burst : 1;
+
+	if (!sim->traffic)
+		return;
+	if (sim->plan.fifo && machine_now(sim->machine) > sim->patience)
+		n = 0;
+	sim_guard_enter();
+	while (n--)
+		sim_port_arrive(q, flow->id, flow->number++);
+	if (machine_virtual_call_at(sim->machine, machine_now(sim->machine) + gap(flow), flow_step,
+				    flow))
+		sim_fail(sim, "no memory for the scenario itself");
+	sim_guard_leave();
+}
+
+void sim_flow_begin(struct sim_flow *flow)
+{
+	struct sim *sim = flow->sim;
+
+	if (machine_virtual_call_at(sim->machine, machine_now(sim->machine) + gap(flow), flow_step,
+				    flow))
+		sim_fail(sim, "no memory for the scenario itself");
+}
+
+static void probe_step(void *arg)
+{
+	struct sim_flow *flow = arg;
+
+	sim_guard_enter();
+	sim_port_arrive(&flow->sim->port[flow->plan.port].queue[flow->plan.queue], flow->id,
+			flow->number++);
+	sim_guard_leave();
+}
+
+void sim_flow_probe(struct sim *sim, struct sim_queue *q)
+{
+	struct sim_flow *flow = &sim->flow[SIM_FLOWS + q->port->index * SIM_QUEUES + q->index];
+
+	if (machine_virtual_call_at(sim->machine, machine_now(sim->machine), probe_step, flow))
+		sim_fail(sim, "no memory for the scenario itself");
+}
+
+void sim_flow_init(struct sim *sim, unsigned index)
+{
+	struct sim_flow *flow = &sim->flow[index];
+	unsigned probe = index - SIM_FLOWS;
+
+	*flow = (struct sim_flow){
+		.sim = sim,
+		.id = (uint16_t)index,
+		.random = sim_stream(sim->plan.seed, STREAM_FLOW + index),
+	};
+	if (index < SIM_FLOWS)
+		flow->plan = sim->plan.flow[index];
+	else
+		flow->plan = (struct sim_flow_plan){.port = probe / SIM_QUEUES,
+						    .queue = probe % SIM_QUEUES,
+						    .to = (probe / SIM_QUEUES) ^ 1,
+						    .length = PROBE_LENGTH};
+}
