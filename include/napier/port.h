@@ -49,6 +49,7 @@ enum port_feature {
 	PORT_TX_GSO = 1 << 1,  /* transmit takes PACKET_GSO, chains included */
 	PORT_FINITE = 1 << 2,  /* its input ends by itself (a file) */
 	PORT_SINK = 1 << 3,    /* it has no input at all */
+	PORT_INSIDE = 1 << 4,  /* its other end is a program's that embeds the engine */
 };
 
 enum port_state {
@@ -197,9 +198,13 @@ const struct port_ops *port_kind_at(unsigned i);
 
 /*
  * mem: ports inside the process. What the engine transmits on one is received by its peer: another
- * mem port of the same engine, or the application through these two calls.
+ * mem port of the same engine, or the application through these two calls. One that names its peer
+ * (peer=PORT) is down until that is there, and one whose peer goes is down until it has another.
  */
-/* Control context: each receives what the other transmits. Both are mem ports, of one engine. */
+/*
+ * Control context: each receives what the other transmits. -EINVAL: not both mem ports of one
+ * engine. -EBUSY: one has a peer.
+ */
 int mem_port_wire(struct port *a, struct port *b);
 /* Application context, one caller at a time per direction and queue 0. v is owned up to the
  * returned count. */

@@ -86,6 +86,21 @@ static int vlans_set(struct service *service, struct service_port *sp, struct er
 	return 0;
 }
 
+/*
+ * No program is at the other end of such a port, so what is sent there would fill its ring and
+ * stay. It is down unless another one, perhaps yet to be opened, is its peer.
+ */
+static void inside_tell(struct service *service, const struct service_port *sp)
+{
+	const struct port *port = sp->port;
+
+	if (port && port->features & PORT_INSIDE && atomic_load(&port->state) == PORT_DOWN)
+		service_log(service, LEVEL_WARNING,
+			    "port %s: nobody is at its other end, so it is down until it is "
+			    "another %s port's peer (peer=%s)",
+			    port_name(sp), port->ops->kind, port_name(sp));
+}
+
 static int port_enable(struct port *port)
 {
 	int rc = 0;
@@ -105,6 +120,8 @@ int service_ports_start(struct service *service, struct error *err)
 		rc = port ? port_enable(port) : 0;
 		if (rc)
 			error_set(err, rc, "port %s: %s", port->name, strerror(-rc));
+		else
+			inside_tell(service, service->ports[i]);
 	}
 	service->started = !rc;
 	return rc;
@@ -130,9 +147,13 @@ static int port_open(struct service *service, struct service_port *sp, struct er
 		rc = engine_handler_set(service->engine, sp->port, service->handler, err);
 	if (!rc)
 		rc = vlans_set(service, sp, err);
+	if (sp->port->features & PORT_INSIDE)
+		port_state_set(sp->port, PORT_DOWN);
 	sp->told = (enum port_state)atomic_load(&sp->port->state);
 	if (!rc && service->started)
 		rc = port_enable(sp->port);
+	if (!rc && service->started)
+		inside_tell(service, sp);
 	if (!rc)
 		return 0;
 	monitor_unwatch(service->monitor, &sp->watch);

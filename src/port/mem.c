@@ -13,6 +13,7 @@
 
 #include <napier/port.h>
 
+#include <core/engine.h>
 #include <machine/lock.h>
 #include <port/kinds.h>
 
@@ -32,6 +33,10 @@ struct ring {
 struct mem_queue {
 	struct ring in, out;
 	struct port_queue *peer; /* under the queue's lock */
+};
+
+struct mem_port {
+	char wished[PORT_NAME_MAX]; /* its peer, by name; empty: whoever wires it */
 };
 
 static uint32_t ring_put(struct ring *ring, struct packet **v, uint32_t n)
@@ -114,13 +119,103 @@ static struct mem_queue *mem_queue_create(uint32_t size)
 	return mq;
 }
 
-static int mem_open(struct port *port, struct port_config *config, struct error *err)
+static struct mem_port *mem_port_of(const struct port *port)
+{
+	return port->private;
+}
+
+static bool wired(const struct port *port)
+{
+	return mem_queue_of(&port->queue[0])->peer;
+}
+
+/* None before the engine has made it: then nobody else knows of the queue. */
+static void queue_wire(struct port_queue *queue, struct port_queue *peer)
+{
+	if (queue->lock)
+		lock_acquire(queue->lock);
+	mem_queue_of(queue)->peer = peer;
+	if (queue->lock)
+		lock_release(queue->lock);
+}
+
+static void ports_wire(struct port *a, struct port *b, uint32_t queues)
+{
+	for (uint32_t i = 0; i < queues; i++) {
+		queue_wire(&a->queue[i], &b->queue[i]);
+		queue_wire(&b->queue[i], &a->queue[i]);
+	}
+}
+
+static bool wishes(const struct port *a, const struct port *b)
+{
+	return !strcmp(mem_port_of(a)->wished, b->name);
+}
+
+/* As a person says it, of two that are to be each other's; `port` is the one being opened. */
+static int peer_check(const struct port *port, const struct port *other, struct error *err)
+{
+	if (other->ops != &mem_port_ops)
+		return error_set(err, -EINVAL, "mem port %s: peer=%s: that is no mem port",
+				 port->name, other->name);
+	if (wired(other))
+		return error_set(err, -EBUSY, "mem port %s: peer=%s: that has a peer already",
+				 port->name, other->name);
+	if (other->queues != port->queues)
+		return error_set(err, -EINVAL, "mem port %s: its peer %s has %u queue%s: queues=%u",
+				 port->name, other->name, other->queues,
+				 other->queues == 1 ? "" : "s", other->queues);
+	return 0;
+}
+
+/* One of the two names the other, whichever comes first. Without the other it is down. */
+static int peer_find(struct port *port, struct error *err)
+{
+	struct port *other = engine_port_find(port->engine, mem_port_of(port)->wished);
+
+	if (wishes(port, port))
+		return error_set(err, -EINVAL, "mem port %s: peer=%s: that is itself", port->name,
+				 port->name);
+	for (uint32_t i = 0; !other && i < port->engine->config.ports_max; i++) {
+		struct port *at = engine_port_at(port->engine, i);
+
+		if (at && at->ops == &mem_port_ops && wishes(at, port) && !wired(at))
+			other = at;
+	}
+	if (other) {
+		int rc = peer_check(port, other, err);
+
+		if (rc)
+			return rc;
+		ports_wire(port, other, port->queues);
+		port_state_set(other, PORT_UP);
+	} else if (mem_port_of(port)->wished[0]) {
+		atomic_store(&port->state, PORT_DOWN);
+	} else {
+		port->features |= PORT_INSIDE;
+	}
+	return 0;
+}
+
+static int options_read(struct port *port, struct port_config *config, struct error *err)
+{
+	char peer[256];
+
+	if (port_option(config, "peer", peer, sizeof(peer))) {
+		if (!peer[0] || strlen(peer) >= PORT_NAME_MAX)
+			return error_set(err, -EINVAL,
+					 "mem:%s: peer=: the name of a port, of 1 to %d bytes",
+					 config->target, PORT_NAME_MAX - 1);
+		strcpy(mem_port_of(port)->wished, peer);
+	}
+	return port_options_end(config, "ring, peer", err);
+}
+
+static int queues_open(struct port *port, const struct port_config *config, struct error *err)
 {
 	uint32_t ring = config->ring ? config->ring : RING_DEFAULT;
-	int rc = port_options_end(config, "ring", err);
+	int rc;
 
-	if (rc)
-		return rc;
 	if (ring & (ring - 1) || ring < PACKET_VECTOR_MAX || ring > RING_MAX)
 		return error_set(err, -EINVAL, "mem:%s: ring=%u: must be a power of two, %u to %u",
 				 config->target, ring, PACKET_VECTOR_MAX, RING_MAX);
@@ -136,6 +231,26 @@ static int mem_open(struct port *port, struct port_config *config, struct error 
 		}
 	}
 	return 0;
+}
+
+static int mem_open(struct port *port, struct port_config *config, struct error *err)
+{
+	int rc;
+
+	port->private = calloc(1, sizeof(struct mem_port));
+	if (!port->private)
+		return error_set(err, -ENOMEM, "mem:%s: no memory", config->target);
+	rc = options_read(port, config, err);
+	if (!rc)
+		rc = queues_open(port, config, err);
+	if (!rc) {
+		rc = peer_find(port, err);
+		if (rc)
+			queues_free(port);
+	}
+	if (rc)
+		free(port->private);
+	return rc;
 }
 
 static uint32_t mem_receive(struct port_queue *queue, struct context *context, struct packet **v,
@@ -176,53 +291,45 @@ static void mem_kick(struct port_queue *queue, struct context *context)
 	irq_raise(&mq->peer->irq);
 }
 
-/* The two are no longer each other's peers. */
-static void queues_unwire(struct port_queue *a)
+/* The two are no longer each other's peers; what is sent to the one that is left would stay. */
+static void port_unwire(struct port *port)
 {
-	struct port_queue *b = mem_queue_of(a)->peer;
+	struct port *other = wired(port) ? mem_queue_of(&port->queue[0])->peer->port : NULL;
 
-	if (!b)
+	if (!other)
 		return;
-	lock_acquire(b->lock);
-	mem_queue_of(b)->peer = NULL;
-	lock_release(b->lock);
-	lock_acquire(a->lock);
-	mem_queue_of(a)->peer = NULL;
-	lock_release(a->lock);
+	if (other != port)
+		port_state_set(other, PORT_DOWN);
+	for (uint32_t i = 0; i < port->queues && i < other->queues; i++) {
+		queue_wire(&other->queue[i], NULL);
+		queue_wire(&port->queue[i], NULL);
+	}
 }
 
 static void mem_close(struct port *port, struct context *context)
 {
+	port_unwire(port);
 	for (uint32_t i = 0; i < port->queues; i++) {
 		struct mem_queue *mq = mem_queue_of(&port->queue[i]);
 
-		if (mq->peer)
-			queues_unwire(&port->queue[i]);
 		ring_drain(&mq->in, context);
 		ring_drain(&mq->out, context);
 	}
 	queues_free(port);
+	free(port->private);
 }
 
 int mem_port_wire(struct port *a, struct port *b)
 {
-	uint32_t queues = a->queues < b->queues ? a->queues : b->queues;
-
 	if (a->ops != &mem_port_ops || b->ops != &mem_port_ops || a->engine != b->engine)
 		return -EINVAL;
-	for (uint32_t i = 0; i < queues; i++)
-		if (mem_queue_of(&a->queue[i])->peer || mem_queue_of(&b->queue[i])->peer)
-			return -EBUSY;
-	for (uint32_t i = 0; i < queues; i++) {
-		lock_acquire(a->queue[i].lock);
-		mem_queue_of(&a->queue[i])->peer = &b->queue[i];
-		lock_release(a->queue[i].lock);
-		if (a == b)
-			continue;
-		lock_acquire(b->queue[i].lock);
-		mem_queue_of(&b->queue[i])->peer = &a->queue[i];
-		lock_release(b->queue[i].lock);
-	}
+	if (wired(a) || wired(b))
+		return -EBUSY;
+	ports_wire(a, b, a->queues < b->queues ? a->queues : b->queues);
+	if (atomic_load(&a->state) == PORT_DOWN)
+		port_state_set(a, PORT_UP);
+	if (atomic_load(&b->state) == PORT_DOWN)
+		port_state_set(b, PORT_UP);
 	return 0;
 }
 
@@ -245,7 +352,9 @@ uint32_t mem_port_receive(struct port *port, struct packet **v, uint32_t n)
 
 const struct port_ops mem_port_ops = {
 	.kind = "mem",
-	.help = "mem:NAME[,ring=N]  a port inside the process, for programs that embed the engine",
+	.help = "mem:NAME[,peer=PORT][,queues=N][,ring=N]  a port inside the process: its other "
+		"end is "
+		"another one, or a program that embeds the engine",
 	.open = mem_open,
 	.receive = mem_receive,
 	.transmit = mem_transmit,
