@@ -68,10 +68,10 @@ static const struct {
 };
 
 struct figures {
-	struct compare_series rate;   /* frames a second, saturated */
-	struct compare_series loss;   /* share of the frames sent, at the steady rate */
-	struct compare_series cost;   /* ns of CPU a frame at the steady rate, of all CPUs */
-	struct compare_series others; /* CPUs used by other programs meanwhile */
+	struct series rate;   /* frames a second, saturated */
+	struct series loss;   /* share of the frames sent, at the steady rate */
+	struct series cost;   /* ns of CPU a frame at the steady rate, of all CPUs */
+	struct series others; /* CPUs used by other programs meanwhile */
 };
 
 struct bench {
@@ -85,12 +85,6 @@ struct bench {
 	struct figures figures[CONTESTANTS][PLACES];
 	char skipped[CONTESTANTS][ERROR_TEXT_MAX];
 };
-
-static void series_add(struct compare_series *s, double value)
-{
-	if (s->n < COMPARE_ROUNDS_MAX)
-		s->value[s->n++] = value;
-}
 
 static int veth_make(struct bench *b, unsigned ns_a, const char *a, unsigned ns_b, const char *c,
 		     struct error *err)
@@ -325,10 +319,10 @@ static bool figures_have(const struct figures *f)
 static enum contestant best_peer(const struct bench *b, enum place place)
 {
 	enum contestant best = KERNEL;
-	double most = compare_median(&b->figures[KERNEL][TOGETHER].rate);
+	double most = series_median(&b->figures[KERNEL][TOGETHER].rate);
 
 	for (unsigned who = 0; who < CONTESTANTS; who++) {
-		double rate = compare_median(&b->figures[who][place].rate);
+		double rate = series_median(&b->figures[who][place].rate);
 
 		if (contestants[who].peer && rate > most) {
 			most = rate;
@@ -342,14 +336,14 @@ static void row_print(const struct bench *b, enum contestant who, enum place pla
 {
 	const struct figures *f = &b->figures[who][place];
 	enum contestant best = best_peer(b, place);
-	double top = compare_median(&b->figures[best][best == KERNEL ? TOGETHER : place].rate);
-	double cable = compare_median(&b->figures[CABLE][TOGETHER].cost);
+	double top = series_median(&b->figures[best][best == KERNEL ? TOGETHER : place].rate);
+	double cable = series_median(&b->figures[CABLE][TOGETHER].cost);
 
 	printf("%-30s %8.3f %7.3f-%-6.3f %6.2f %10.0f %8.2f%%\n", contestants[who].name,
-	       compare_median(&f->rate) / 1e6, compare_min(&f->rate) / 1e6,
-	       compare_max(&f->rate) / 1e6, top > 0 ? compare_median(&f->rate) / top : 0,
-	       compare_median(&f->cost) - (who == CABLE ? 0 : cable),
-	       compare_median(&f->loss) * 100);
+	       series_median(&f->rate) / 1e6, series_min(&f->rate) / 1e6,
+	       series_max(&f->rate) / 1e6, top > 0 ? series_median(&f->rate) / top : 0,
+	       series_median(&f->cost) - (who == CABLE ? 0 : cable),
+	       series_median(&f->loss) * 100);
 }
 
 static void place_print(const struct bench *b, enum place place)
@@ -384,7 +378,7 @@ static void figures_print(const struct bench *b)
 		if (b->skipped[who][0])
 			printf("Left out: %s: %s\n", contestants[who].name, b->skipped[who]);
 		for (unsigned place = 0; place < PLACES; place++) {
-			double used = compare_max(&b->figures[who][place].others);
+			double used = series_max(&b->figures[who][place].others);
 
 			others = used > others ? used : others;
 		}
@@ -395,13 +389,13 @@ static void figures_print(const struct bench *b)
 		       others);
 }
 
-static json_t *series_json(const struct compare_series *s)
+static json_t *series_json(const struct series *s)
 {
 	json_t *values = json_array();
 
 	for (unsigned i = 0; i < s->n; i++)
 		json_array_append_new(values, json_real(s->value[i]));
-	return json_pack("{s:f, s:o}", "median", compare_median(s), "values", values);
+	return json_pack("{s:f, s:o}", "median", series_median(s), "values", values);
 }
 
 static void figures_print_json(const struct bench *b)
@@ -467,7 +461,7 @@ int main(int argc, char **argv)
 	while ((option = getopt(argc, argv, "jr:")) != -1) {
 		if (option == 'j')
 			json = true;
-		else if (option == 'r' && atoi(optarg) >= 1 && atoi(optarg) <= COMPARE_ROUNDS_MAX)
+		else if (option == 'r' && atoi(optarg) >= 1 && atoi(optarg) <= SERIES_MAX)
 			b.rounds = (unsigned)atoi(optarg);
 		else
 			optind = argc;

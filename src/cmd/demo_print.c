@@ -79,11 +79,11 @@ static void row_print(struct table *table, const struct demo *demo, enum forward
 
 	table_cell(table, COLOUR_NONE, "%s", forwarder_name(kind));
 	table_cell(table, COLOUR_NONE, "%u", demo->plan.flows[load]);
-	table_cell(table, COLOUR_NONE, "%.0f", compare_median(&cell->rate));
+	table_cell(table, COLOUR_NONE, "%.0f", series_median(&cell->rate));
 	for (unsigned p = 0; p < PERCENTILES; p++)
 		percentile_cell(table, &cell->latency, p);
 	if (cell->cpu.n)
-		table_cell(table, COLOUR_NONE, "%.1f", compare_median(&cell->cpu));
+		table_cell(table, COLOUR_NONE, "%.1f", series_median(&cell->cpu));
 	else
 		table_cell(table, COLOUR_NONE, "n/a");
 	table_cell(table, cell->lost ? COLOUR_BAD : COLOUR_NONE, "%llu",
@@ -165,12 +165,12 @@ static void cost_explain(const struct demo *demo, FILE *out)
 {
 	const struct compare_cell(*cell)[COMPARE_LOADS] = demo->result->cell;
 	const unsigned load = COMPARE_LOADS - 1;
-	double cable = compare_median(&cell[FORWARDER_NONE][load].cpu);
-	double kernel = compare_median(&cell[FORWARDER_KERNEL][load].cpu);
-	double softirq = compare_median(&cell[FORWARDER_NAPIER_SOFTIRQ][load].cpu);
-	double thread = compare_median(&cell[FORWARDER_NAPIER_THREAD][load].cpu);
+	double cable = series_median(&cell[FORWARDER_NONE][load].cpu);
+	double kernel = series_median(&cell[FORWARDER_KERNEL][load].cpu);
+	double softirq = series_median(&cell[FORWARDER_NAPIER_SOFTIRQ][load].cpu);
+	double thread = series_median(&cell[FORWARDER_NAPIER_THREAD][load].cpu);
 	enum forwarder_kind best = better(softirq, thread, true);
-	double rate = compare_median(&cell[best][load].rate);
+	double rate = series_median(&cell[best][load].rate);
 	char text[32];
 
 	if (!(cable > 0 && kernel > 0 && softirq > 0 && thread > 0))
@@ -180,8 +180,8 @@ static void cost_explain(const struct demo *demo, FILE *out)
 		"kernel\n  bridge's %.0f. The whole machine spends %.1f us of CPU on each, on the "
 		"kernel bridge's %.1f us,\n  and %.1f us where a cable replaces the bridge.\n",
 		demo->plan.flows[load], poller_of(best), rate,
-		ratio_text(rate, compare_median(&cell[FORWARDER_KERNEL][load].rate), text),
-		compare_median(&cell[FORWARDER_KERNEL][load].rate),
+		ratio_text(rate, series_median(&cell[FORWARDER_KERNEL][load].rate), text),
+		series_median(&cell[FORWARDER_KERNEL][load].rate),
 		best == FORWARDER_NAPIER_THREAD ? thread : softirq, kernel, cable);
 }
 
@@ -250,12 +250,12 @@ void demo_print(const struct demo *demo, FILE *out)
 			others);
 }
 
-static json_t *series_json(const struct compare_series *s)
+static json_t *series_json(const struct series *s)
 {
 	if (!s->n)
 		return json_null();
-	return json_pack("{s:f, s:f, s:f, s:i}", "median", compare_median(s), "min", compare_min(s),
-			 "max", compare_max(s), "rounds", (int)s->n);
+	return json_pack("{s:f, s:f, s:f, s:i}", "median", series_median(s), "min", series_min(s),
+			 "max", series_max(s), "rounds", (int)s->n);
 }
 
 static json_t *latency_json(const struct histogram *h)

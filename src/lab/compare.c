@@ -27,47 +27,6 @@ struct compare {
 	unsigned done, total;
 };
 
-static void series_add(struct compare_series *s, double value)
-{
-	if (s->n < COMPARE_ROUNDS_MAX)
-		s->value[s->n++] = value;
-}
-
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-double compare_median(const struct compare_series *s)
-{
-	struct compare_series sorted = *s;
-
-	if (!s->n)
-		return 0;
-	qsort(sorted.value, s->n, sizeof(double), ascending);
-	return (sorted.value[(s->n - 1) / 2] + sorted.value[s->n / 2]) / 2;
-}
-
-double compare_min(const struct compare_series *s)
-{
-	double least = s->n ? s->value[0] : 0;
-
-	for (unsigned i = 1; i < s->n; i++)
-		least = s->value[i] < least ? s->value[i] : least;
-	return least;
-}
-
-double compare_max(const struct compare_series *s)
-{
-	double most = s->n ? s->value[0] : 0;
-
-	for (unsigned i = 1; i < s->n; i++)
-		most = s->value[i] > most ? s->value[i] : most;
-	return most;
-}
-
 static void progress(struct compare *c, const char *what)
 {
 	if (c->plan->progress)

@@ -16,8 +16,9 @@
 #include "lab/cputime.h"
 #include "lab/forwarder.h"
 #include "lab/rr.h"
+#include "lab/series.h"
 
-enum { COMPARE_LOADS = 2, COMPARE_ROUNDS_MAX = 8 };
+enum { COMPARE_LOADS = 2 };
 
 struct compare_plan {
 	const char *napier; /* path of the program */
@@ -25,7 +26,7 @@ struct compare_plan {
 	const char *rundir;
 	uint32_t request_size, response_size;
 	unsigned flows[COMPARE_LOADS];
-	unsigned rounds;       /* an even number is fair; at most COMPARE_ROUNDS_MAX */
+	unsigned rounds;       /* an even number is fair; at most SERIES_MAX */
 	int64_t warm, measure; /* of each run, ns */
 	unsigned switches;     /* of the poller, during one run of the last load */
 	int64_t gap;	       /* between two switches, ns */
@@ -34,17 +35,11 @@ struct compare_plan {
 	void *arg;
 };
 
-/* A value per round. */
-struct compare_series {
-	unsigned n;
-	double value[COMPARE_ROUNDS_MAX];
-};
-
 /* One forwarder under one load. */
 struct compare_cell {
-	struct compare_series rate; /* transactions a second */
-	struct compare_series cpu;  /* us of CPU a transaction: cputime.h's cost */
-	struct compare_series own;  /* us of CPU a transaction in the forwarder's own threads */
+	struct series rate; /* transactions a second */
+	struct series cpu;  /* us of CPU a transaction: cputime.h's cost */
+	struct series own;  /* us of CPU a transaction in the forwarder's own threads */
 	struct histogram latency;   /* ns, all rounds together */
 	uint64_t lost, retransmits; /* over all rounds, warm-up included */
 	double others;		    /* most CPU that other programs used in a round, in CPUs */
@@ -72,10 +67,5 @@ struct compare_result {
 
 /* *out is for free(). At most one at a time in a process; netlab_open's signal rules hold. */
 int compare_run(const struct compare_plan *plan, struct compare_result **out, struct error *err);
-
-/* Of an empty series: 0. */
-double compare_median(const struct compare_series *s);
-double compare_min(const struct compare_series *s);
-double compare_max(const struct compare_series *s);
 
 #endif
