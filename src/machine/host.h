@@ -5,6 +5,7 @@
  *	host.c		the machine and its table of operations
  *	host_runner.c	a runner's thread: start, loop, wake, sleep, stop
  *	host_irq.c	interrupt sources
+ *	host_timer.c	their deadlines
  *	host_place.c	where and at what class a thread runs
  *	host_wait.c	control's waiting
  *
@@ -26,6 +27,7 @@
 enum {
 	HOST_EVENTS_MAX = 32, /* taken from epoll at a time */
 	HOST_DUE_MAX = 128,   /* handlers called in a round; the rest in the next */
+	HOST_GROUPS = 32,     /* of raised sources, 64 in each; then from the first again */
 };
 
 /* In epoll's data: a source's slot and generation, or the runner's own eventfd. */
@@ -52,17 +54,19 @@ struct host {
  */
 enum host_signal {
 	SIGNAL_WOKEN = 1 << 0,	  /* take a step */
-	SIGNAL_RAISED = 1 << 1,	  /* some attached source is pending */
-	SIGNAL_TIMER = 1 << 2,	  /* a deadline came closer */
-	SIGNAL_STOP = 1 << 3,	  /* stays set */
-	SIGNAL_SLEEPING = 1 << 4, /* set by the runner; gone once it has looked again */
+	SIGNAL_TIMER = 1 << 1,	  /* a deadline came closer */
+	SIGNAL_STOP = 1 << 2,	  /* stays set */
+	SIGNAL_SLEEPING = 1 << 3, /* set by the runner; gone once it has looked again */
+	SIGNAL_RAISED_SHIFT = 32, /* from here on a bit for each group with raised sources */
 };
 
 /* In irq.state. */
 enum host_irq_state {
 	IRQ_PENDING = 1 << 0, /* has to fire when it is not masked */
 	IRQ_MASKED = 1 << 1,
-	IRQ_ARMED = 1 << 2, /* in the runner's list of armed ones; under its lock */
+	IRQ_ARMED = 1 << 2, /* among the runner's armed ones; under its lock */
+	IRQ_FLAGS = 7,
+	IRQ_SLOT_SHIFT = 3, /* the rest: its slot in the runner it is attached to */
 };
 
 struct host_slot {
@@ -83,10 +87,11 @@ struct host_runner {
 	struct host_runner *next_parked;
 
 	/* Others write here. */
-	_Alignas(64) _Atomic uint32_t signal;
+	_Alignas(64) _Atomic uint64_t signal;
+	_Alignas(64) _Atomic uint64_t raised[HOST_GROUPS]; /* a bit a slot: look there */
 
 	/* Its own thread's. */
-	_Alignas(64) uint32_t self; /* signals to itself: no atomic needed */
+	_Alignas(64) uint64_t self; /* signals to itself: no atomic needed */
 	bool dispatching;	    /* holds `handlers` */
 	struct step (*step)(void *arg);
 	void *arg;
@@ -97,7 +102,7 @@ struct host_runner {
 
 	_Atomic bool fifo;	      /* class, as last placed */
 	_Atomic unsigned descriptors; /* attached sources that have one */
-	_Atomic int64_t earliest;     /* no armed deadline is before this */
+	_Atomic int64_t earliest;     /* the first armed deadline; written under the lock */
 
 	/*
 	 * Held while handlers are called: who detaches a source or moves it away takes it first,
@@ -107,8 +112,10 @@ struct host_runner {
 	struct lock lock;	 /* the rest, and the machine's part of attached sources */
 	struct host_slot *slots; /* the attached sources */
 	unsigned slots_size, slots_used;
+	unsigned slots_full; /* there is no free one before this */
 	uint32_t generation;
-	struct irq *armed;
+	struct irq **armed; /* a heap, the first deadline first; as much room as there are slots */
+	unsigned armed_count;
 
 	pthread_t thread;
 	_Atomic pid_t tid; /* 0: ended */
@@ -144,7 +151,7 @@ int host_runner_start(struct machine *m, const struct runner_config *config, str
 		      struct error *err);
 void host_runner_stop(struct runner *runner);
 void host_runner_wake(struct runner *runner);
-void host_runner_signal(struct host_runner *r, uint32_t bits);
+void host_runner_signal(struct host_runner *r, uint64_t bits);
 void host_runner_free(struct host_runner *r);
 
 /* host_irq.c */
@@ -158,11 +165,15 @@ void host_irq_arm(struct irq *irq, int64_t when);
  * In the runner's thread: calls the handlers that are due, after `events` came from epoll and
  * `signals` from others. Returns how many.
  */
-unsigned host_irq_dispatch(struct host_runner *r, int events, uint32_t signals);
-/* In the runner's thread: exactly the first armed deadline. */
-int64_t host_irq_earliest(struct host_runner *r);
+unsigned host_irq_dispatch(struct host_runner *r, int events, uint64_t signals);
 /* Nothing else uses the runner any more. */
 void host_irq_detach_all(struct host_runner *r);
+
+/* host_timer.c: under the runner's lock. */
+/* Sets the deadline; true if the runner may sleep too long now. The runner has a slot for it. */
+bool host_timer_arm(struct host_runner *r, struct irq *irq, int64_t when);
+/* One that is not armed: no effect. */
+void host_timer_disarm(struct host_runner *r, struct irq *irq);
 
 /* host_place.c */
 int host_cpus_read(pid_t tid, struct cpuset *out);

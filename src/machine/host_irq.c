@@ -4,13 +4,17 @@
  *
  * Three things can make one fire: its descriptor, a raise, its deadline. All of them set
  * IRQ_PENDING in irq.state; the runner collects the pending ones, and calls the handler of those
- * from which it can take the bit. A masked one keeps it. How the runner learns of it: epoll, or
- * SIGNAL_RAISED, upon which it looks through all its sources (a CPU's or a thread's: a few).
+ * from which it can take the bit. A masked one keeps it. How the runner learns of it: epoll, or a
+ * bit for the source's slot in host_runner.raised and one for that word in its signals, so that it
+ * looks at what was raised and at no other.
  *
- * A raise needs no lock: it sets PENDING, then reads irq.runner and signals that. A move writes
- * irq.runner, then reads PENDING and signals the new runner if it is set. In the one order of
- * these sequentially consistent operations either the raise sees the new runner or the move
- * sees the bit. The same pair works between a raise and unmask, on the state word alone.
+ * A raise needs no lock: it sets PENDING, by the same operation learns the slot, then reads
+ * irq.runner and tells that. A move writes the slot, then irq.runner, then reads PENDING and tells
+ * the new runner if it is set. In the one order of these sequentially consistent operations either
+ * the raise sees the new slot and runner or the move sees the bit; a slot and a runner that do not
+ * belong together are a look for nothing. The same pair works between a raise and unmask, on the
+ * state word alone. A raise sets the bit of the slot before that of the word, and the runner takes
+ * them in the reverse order.
  *
  *  call            | locks                              | beside, on the same source
  *  ----------------+------------------------------------+---------------------------
@@ -31,7 +35,16 @@ enum { SLOTS_FIRST = 8 };
 
 static unsigned slot_of(const struct irq *irq)
 {
-	return (unsigned)(uintptr_t)irq->machine_private;
+	return atomic_load_explicit(&irq->state, memory_order_relaxed) >> IRQ_SLOT_SHIFT;
+}
+
+/* The runner looks at this slot. */
+static void raised_tell(struct host_runner *r, unsigned slot)
+{
+	unsigned group = slot / 64 % HOST_GROUPS;
+
+	atomic_fetch_or(&r->raised[group], UINT64_C(1) << slot % 64);
+	host_runner_signal(r, UINT64_C(1) << (SIGNAL_RAISED_SHIFT + group));
 }
 
 static bool in_handler_of(const struct host_runner *r)
@@ -86,54 +99,34 @@ static void source_listen(struct host_runner *r, struct irq *irq, bool listen)
 	epoll_ctl(r->epoll, EPOLL_CTL_MOD, irq->fd, &event);
 }
 
-static void source_arm(struct host_runner *r, struct irq *irq)
+/* Room for twice as many. */
+static int slots_grow(struct host_runner *r)
 {
-	irq->prev = NULL;
-	irq->next = r->armed;
-	if (r->armed)
-		r->armed->prev = irq;
-	r->armed = irq;
-	atomic_fetch_or(&irq->state, IRQ_ARMED);
-}
+	unsigned size = r->slots_size ? 2 * r->slots_size : SLOTS_FIRST;
+	struct host_slot *slots = realloc(r->slots, size * sizeof(*slots));
+	struct irq **armed;
 
-static void source_disarm(struct host_runner *r, struct irq *irq)
-{
-	if (!(atomic_load(&irq->state) & IRQ_ARMED))
-		return;
-	if (irq->next)
-		irq->next->prev = irq->prev;
-	if (irq->prev)
-		irq->prev->next = irq->next;
-	else
-		r->armed = irq->next;
-	atomic_fetch_and(&irq->state, ~(uint32_t)IRQ_ARMED);
-}
-
-/* Lowers `earliest`; true if the runner may sleep too long now. */
-static bool earliest_lower(struct host_runner *r, int64_t when)
-{
-	if (when >= atomic_load(&r->earliest))
-		return false;
-	atomic_store(&r->earliest, when);
-	return true;
+	if (!slots)
+		return -ENOMEM;
+	r->slots = slots;
+	armed = realloc(r->armed, size * sizeof(*armed));
+	if (!armed)
+		return -ENOMEM;
+	r->armed = armed;
+	r->slots_size = size;
+	return 0;
 }
 
 /* Finds a slot and tells epoll, without listening yet. The slot, or a negative errno. */
 static int source_add(struct host_runner *r, struct irq *irq)
 {
-	unsigned i = 0;
+	unsigned i = r->slots_full;
 
 	while (i < r->slots_used && r->slots[i].irq)
 		i++;
-	if (i == r->slots_size) {
-		unsigned size = i ? 2 * i : SLOTS_FIRST;
-		struct host_slot *slots = realloc(r->slots, size * sizeof(*slots));
-
-		if (!slots)
-			return -ENOMEM;
-		r->slots = slots;
-		r->slots_size = size;
-	}
+	r->slots_full = i;
+	if (i == r->slots_size && slots_grow(r))
+		return -ENOMEM;
 	r->slots[i].generation = ++r->generation;
 	if (irq->fd >= 0) {
 		struct epoll_event event = {
@@ -153,14 +146,18 @@ static int source_add(struct host_runner *r, struct irq *irq)
 
 static void source_remove(struct host_runner *r, struct irq *irq)
 {
-	r->slots[slot_of(irq)].irq = NULL;
+	unsigned slot = slot_of(irq);
+
+	r->slots[slot].irq = NULL;
+	if (slot < r->slots_full)
+		r->slots_full = slot;
 	while (r->slots_used && !r->slots[r->slots_used - 1].irq)
 		r->slots_used--;
 	if (irq->fd >= 0) {
 		epoll_ctl(r->epoll, EPOLL_CTL_DEL, irq->fd, NULL);
 		atomic_fetch_sub_explicit(&r->descriptors, 1, memory_order_relaxed);
 	}
-	source_disarm(r, irq);
+	host_timer_disarm(r, irq);
 	/* Only inside a handler of this very runner is there anything in `due`. */
 	if (in_handler_of(r)) {
 		for (unsigned i = 0; i < r->due_count; i++) {
@@ -198,16 +195,15 @@ static int source_move(struct irq *irq, struct host_runner *from, struct host_ru
 		bool armed = atomic_load(&irq->state) & IRQ_ARMED;
 
 		source_remove(from, irq);
-		if (armed) {
-			source_arm(to, irq);
-			if (earliest_lower(to, atomic_load(&irq->deadline)))
-				host_runner_signal(to, SIGNAL_TIMER);
-		}
+		if (armed && host_timer_arm(to, irq, atomic_load(&irq->deadline)))
+			host_runner_signal(to, SIGNAL_TIMER);
 	} else {
 		atomic_fetch_and(&irq->state, IRQ_MASKED);
 		atomic_store(&irq->deadline, TIME_NEVER);
 	}
-	irq->machine_private = (void *)(intptr_t)slot;
+	/* In two steps: between them it says slot 0, which is a look for nothing. */
+	atomic_fetch_and(&irq->state, IRQ_FLAGS);
+	atomic_fetch_or(&irq->state, (uint32_t)slot << IRQ_SLOT_SHIFT);
 	atomic_store(&irq->runner, &to->base);
 	/* Listening only now: an edge that came before would have gone nowhere. */
 	if (irq->fd >= 0 && !(atomic_load(&irq->state) & IRQ_MASKED))
@@ -240,7 +236,7 @@ int host_irq_attach(struct irq *irq, struct runner *runner)
 	if (waited)
 		lock_release(&from->handlers);
 	if (!rc && (atomic_load(&irq->state) & (IRQ_PENDING | IRQ_MASKED)) == IRQ_PENDING)
-		host_runner_signal(to, SIGNAL_RAISED);
+		raised_tell(to, slot_of(irq));
 	return rc;
 }
 
@@ -294,7 +290,7 @@ void host_irq_unmask(struct irq *irq)
 		source_listen(r, irq, true);
 	lock_release(&r->lock);
 	if (before & IRQ_PENDING)
-		host_runner_signal(r, SIGNAL_RAISED);
+		raised_tell(r, before >> IRQ_SLOT_SHIFT);
 }
 
 void host_irq_raise(struct irq *irq)
@@ -307,7 +303,7 @@ void host_irq_raise(struct irq *irq)
 	 * may be kept from it by the very runner that this one wants to reach.
 	 */
 	if (runner && !(before & IRQ_MASKED))
-		host_runner_signal(host_runner_of(runner), SIGNAL_RAISED);
+		raised_tell(host_runner_of(runner), before >> IRQ_SLOT_SHIFT);
 }
 
 void host_irq_arm(struct irq *irq, int64_t when)
@@ -317,44 +313,15 @@ void host_irq_arm(struct irq *irq, int64_t when)
 
 	if (!r)
 		return;
-	atomic_store(&irq->deadline, when);
 	if (when == TIME_NEVER) {
-		source_disarm(r, irq);
+		host_timer_disarm(r, irq);
+		atomic_store(&irq->deadline, when);
 	} else {
-		if (!(atomic_load(&irq->state) & IRQ_ARMED))
-			source_arm(r, irq);
-		sooner = earliest_lower(r, when);
+		sooner = host_timer_arm(r, irq, when);
 	}
 	lock_release(&r->lock);
 	if (sooner)
 		host_runner_signal(r, SIGNAL_TIMER);
-}
-
-/* Finds `earliest` exactly. */
-static int64_t earliest_update(struct host_runner *r)
-{
-	int64_t earliest = TIME_NEVER;
-
-	for (struct irq *irq = r->armed; irq; irq = irq->next) {
-		int64_t when = atomic_load_explicit(&irq->deadline, memory_order_relaxed);
-
-		if (when < earliest)
-			earliest = when;
-	}
-	atomic_store(&r->earliest, earliest);
-	return earliest;
-}
-
-int64_t host_irq_earliest(struct host_runner *r)
-{
-	int64_t earliest;
-
-	if (atomic_load(&r->earliest) == TIME_NEVER)
-		return TIME_NEVER;
-	lock_acquire(&r->lock);
-	earliest = earliest_update(r);
-	lock_release(&r->lock);
-	return earliest;
 }
 
 static bool due_room(struct host_runner *r)
@@ -382,38 +349,65 @@ static void collect_events(struct host_runner *r, int events)
 
 static void collect_timers(struct host_runner *r, int64_t now)
 {
-	struct irq *next;
+	while (atomic_load_explicit(&r->earliest, memory_order_relaxed) <= now && due_room(r)) {
+		struct irq *irq = r->armed[0];
 
-	for (struct irq *irq = r->armed; irq && due_room(r); irq = next) {
-		next = irq->next;
-		if (atomic_load_explicit(&irq->deadline, memory_order_relaxed) > now)
-			continue;
-		source_disarm(r, irq);
+		host_timer_disarm(r, irq);
 		atomic_store(&irq->deadline, TIME_NEVER);
 		atomic_fetch_or(&irq->state, IRQ_PENDING);
 		r->due[r->due_count++] = irq;
 	}
-	earliest_update(r);
 }
 
-/* Starts where the last round had no more room, so that those raised all the time starve none. */
-static void collect_raised(struct host_runner *r)
+/* All that stand for this bit; false: there was no room. */
+static bool collect_slots(struct host_runner *r, unsigned slot)
 {
-	unsigned first = r->first_raised < r->slots_used ? r->first_raised : 0;
-
-	for (unsigned i = 0; i < r->slots_used; i++) {
-		unsigned slot = (first + i) % r->slots_used;
+	for (; slot < r->slots_used; slot += 64 * HOST_GROUPS) {
 		struct irq *irq = r->slots[slot].irq;
 
 		if (!irq || (atomic_load(&irq->state) & (IRQ_PENDING | IRQ_MASKED)) != IRQ_PENDING)
 			continue;
-		if (!due_room(r)) {
-			r->first_raised = slot;
-			r->self |= SIGNAL_RAISED; /* the rest in the next round */
-			return;
-		}
+		if (!due_room(r))
+			return false;
 		r->due[r->due_count++] = irq;
 	}
+	return true;
+}
+
+/* Those of the group that are in `mask`. */
+static bool collect_group(struct host_runner *r, unsigned group, uint64_t mask)
+{
+	uint64_t bits = atomic_fetch_and(&r->raised[group], ~mask) & mask;
+
+	for (; bits; bits &= bits - 1) {
+		unsigned slot = 64 * group + (unsigned)__builtin_ctzll(bits);
+
+		if (collect_slots(r, slot))
+			continue;
+		atomic_fetch_or(&r->raised[group], bits);
+		r->first_raised = slot;
+		return false;
+	}
+	return true;
+}
+
+/* Starts where the last round had no more room, so that those raised all the time starve none. */
+static void collect_raised(struct host_runner *r, uint32_t groups)
+{
+	unsigned first = r->first_raised / 64;
+	uint64_t later = UINT64_MAX << r->first_raised % 64;
+	uint32_t order = groups >> first | groups << (HOST_GROUPS - first) % HOST_GROUPS;
+	bool all = true;
+
+	for (; order && all; order &= order - 1) {
+		unsigned group = ((unsigned)__builtin_ctz(order) + first) % HOST_GROUPS;
+
+		all = collect_group(r, group, group == first ? later : UINT64_MAX);
+	}
+	if (all && ~later && groups >> first & 1)
+		all = collect_group(r, first, ~later);
+	if (!all) /* the rest in the next round; a group that has nothing more is no harm */
+		r->self |= (uint64_t)groups << SIGNAL_RAISED_SHIFT;
 }
 
 /* Takes the bit that says it has to fire, unless it is masked. */
@@ -440,13 +434,14 @@ static bool timers_due(struct host_runner *r, int64_t *now)
 	return earliest <= *now;
 }
 
-unsigned host_irq_dispatch(struct host_runner *r, int events, uint32_t signals)
+unsigned host_irq_dispatch(struct host_runner *r, int events, uint64_t signals)
 {
+	uint32_t groups = (uint32_t)(signals >> SIGNAL_RAISED_SHIFT);
 	unsigned handled = 0;
 	int64_t now = 0;
 	bool timers = timers_due(r, &now);
 
-	if (!events && !timers && !(signals & SIGNAL_RAISED))
+	if (!events && !timers && !groups)
 		return 0;
 	lock_acquire(&r->handlers);
 	r->dispatching = true;
@@ -454,8 +449,8 @@ unsigned host_irq_dispatch(struct host_runner *r, int events, uint32_t signals)
 	collect_events(r, events);
 	if (timers)
 		collect_timers(r, now);
-	if (signals & SIGNAL_RAISED)
-		collect_raised(r);
+	if (groups)
+		collect_raised(r, groups);
 	lock_release(&r->lock);
 	for (unsigned i = 0; i < r->due_count; i++) {
 		struct irq *irq = r->due[i];

@@ -25,10 +25,10 @@ struct host_start {
 	sem_t done;
 };
 
-void host_runner_signal(struct host_runner *r, uint32_t bits)
+void host_runner_signal(struct host_runner *r, uint64_t bits)
 {
 	static const uint64_t one = 1;
-	uint32_t before;
+	uint64_t before;
 
 	if (runner_current() == &r->base) {
 		r->self |= bits;
@@ -45,14 +45,14 @@ void host_runner_wake(struct runner *runner)
 	host_runner_signal(host_runner_of(runner), SIGNAL_WOKEN);
 }
 
-static uint32_t signals_take(struct host_runner *r)
+static uint64_t signals_take(struct host_runner *r)
 {
-	uint32_t signals = r->self;
+	uint64_t signals = r->self;
 
 	r->self = 0;
 	if (atomic_load_explicit(&r->signal, memory_order_relaxed))
 		signals |= atomic_fetch_and(&r->signal, SIGNAL_STOP);
-	return signals & ~SIGNAL_SLEEPING;
+	return signals & ~(uint64_t)SIGNAL_SLEEPING;
 }
 
 /* epoll_wait until a time of the monotonic clock; how many events. */
@@ -84,9 +84,9 @@ static int events_wait(struct host_runner *r, int64_t until)
 }
 
 /* Takes what has come, without waiting. Returns the signals, and how many handlers were called. */
-static uint32_t runner_look(struct host_runner *r, unsigned *handled)
+static uint64_t runner_look(struct host_runner *r, unsigned *handled)
 {
-	uint32_t signals = signals_take(r);
+	uint64_t signals = signals_take(r);
 	int n = 0;
 
 	if (atomic_load_explicit(&r->descriptors, memory_order_relaxed)) {
@@ -98,11 +98,11 @@ static uint32_t runner_look(struct host_runner *r, unsigned *handled)
 	return signals;
 }
 
-static uint32_t runner_sleep(struct host_runner *r, int64_t deadline, unsigned *handled)
+static uint64_t runner_sleep(struct host_runner *r, int64_t deadline, unsigned *handled)
 {
 	struct host *h = host_of(r->base.machine);
-	int64_t until = host_irq_earliest(r);
-	uint32_t signals;
+	int64_t until = atomic_load(&r->earliest);
+	uint64_t signals;
 	bool was;
 	int n;
 
@@ -121,8 +121,8 @@ static uint32_t runner_sleep(struct host_runner *r, int64_t deadline, unsigned *
 static void runner_wait(struct host_runner *r, int64_t deadline)
 {
 	for (;;) {
-		uint32_t awake = 0;
-		uint32_t signals;
+		uint64_t awake = 0;
+		uint64_t signals;
 		unsigned handled;
 
 		if (!r->self && atomic_compare_exchange_strong(&r->signal, &awake, SIGNAL_SLEEPING))
@@ -148,7 +148,7 @@ static void runner_loop(struct host_runner *r)
 		if (atomic_load_explicit(&r->signal, memory_order_relaxed) & SIGNAL_STOP)
 			return;
 		/* A handler's wake-up of its own runner asks for the step that follows anyway. */
-		r->self &= ~(uint32_t)SIGNAL_WOKEN;
+		r->self &= ~(uint64_t)SIGNAL_WOKEN;
 		step = r->step(r->arg);
 		switch (step.verdict) {
 		case STEP_AGAIN:
@@ -215,6 +215,7 @@ void host_runner_free(struct host_runner *r)
 		close(r->epoll);
 	lock_destroy(&r->handlers);
 	lock_destroy(&r->lock);
+	free(r->armed);
 	free(r->slots);
 	free(r);
 }

@@ -487,6 +487,123 @@ static void crowd_starves_nobody(void **state)
 	free(s);
 }
 
+/*
+ * More sources than there are bits to tell them by: who is raised fires once, nobody else does;
+ * from outside and from the runner itself.
+ */
+enum { MANY = 5000 };
+
+static void raise_next(struct irq *irq)
+{
+	struct source *s = (struct source *)irq;
+
+	atomic_fetch_add(&s->fired, 1);
+	irq_raise(&s[1].irq);
+}
+
+static void raises_one_of_many(void **state)
+{
+	struct source *s = calloc(MANY, sizeof(*s));
+	struct runner *r = start("many", idle_step, NULL);
+
+	(void)state;
+	assert_non_null(s);
+	for (int i = 0; i < MANY; i++) {
+		s[i] = source_of(-1);
+		if (i % 7 == 3)
+			s[i].irq.handler = raise_next;
+		assert_int_equal(irq_attach(&s[i].irq, r), 0);
+	}
+	for (int round = 1; round <= 3; round++) {
+		for (int i = MANY - 1; i >= 0; i--) {
+			if (i % 7 == 1 || i % 7 == 3)
+				irq_raise(&s[i].irq);
+		}
+		for (int i = 0; i < MANY; i++) {
+			if (i % 7 == 1 || i % 7 == 3 || (i % 7 == 4 && i))
+				await_fired(&s[i], round);
+		}
+		settle(r);
+	}
+	for (int i = 0; i < MANY; i++)
+		assert_int_equal(s[i].fired, i % 7 == 1 || i % 7 == 3 || i % 7 == 4 ? 3 : 0);
+	runner_stop(r);
+	free(s);
+}
+
+/* Armed, armed anew, disarmed and detached in no order; fired in the order of their deadlines. */
+enum { TIMERS = 500 };
+
+struct timer {
+	struct irq irq;
+	int64_t when;
+	int fired;
+};
+
+static struct timer *last_fired;
+static _Atomic int timers_fired;
+
+static void timer_fire(struct irq *irq)
+{
+	struct timer *t = (struct timer *)irq;
+
+	assert_true(machine_now(machine) >= t->when);
+	assert_true(!last_fired || last_fired->when <= t->when);
+	last_fired = t;
+	t->fired++;
+	atomic_fetch_add(&timers_fired, 1);
+}
+
+/* Handlers come between steps: none before this one ends. */
+static struct step held_step(void *arg)
+{
+	while (!atomic_load((_Atomic bool *)arg))
+		sched_yield();
+	return STEP(STEP_WAIT);
+}
+
+static bool timers_done(void *arg)
+{
+	return atomic_load(&timers_fired) == *(int *)arg;
+}
+
+static void deadlines_in_order(void **state)
+{
+	struct timer *t = calloc(TIMERS, sizeof(*t));
+	_Atomic bool armed = false;
+	struct runner *r = start("timers", held_step, &armed);
+	int64_t first = machine_now(machine);
+	int expected = 0;
+
+	(void)state;
+	assert_non_null(t);
+	last_fired = NULL;
+	atomic_store(&timers_fired, 0);
+	for (int i = 0; i < TIMERS; i++) {
+		t[i].irq = IRQ_INIT(-1, timer_fire);
+		t[i].when = first + i * 7919 % TIMERS * 10 * NSEC_PER_USEC;
+		assert_int_equal(irq_attach(&t[i].irq, r), 0);
+		irq_arm(&t[i].irq, i % 3 ? t[i].when : first + 3600 * NSEC_PER_SEC);
+	}
+	for (int i = 0; i < TIMERS; i++) {
+		if (i % 3 == 0)
+			irq_arm(&t[i].irq, t[i].when);
+		if (i % 5 == 0)
+			irq_arm(&t[i].irq, TIME_NEVER);
+		else if (i % 11 == 0)
+			irq_detach(&t[i].irq);
+		else
+			expected++;
+	}
+	atomic_store(&armed, true);
+	assert_int_equal(
+		machine_wait(machine, timers_done, &expected, machine_now(machine) + LIMIT), 0);
+	runner_stop(r);
+	for (int i = 0; i < TIMERS; i++)
+		assert_int_equal(t[i].fired, i % 5 && i % 11);
+	free(t);
+}
+
 static void refuses(void **state)
 {
 	FILE *file = tmpfile();
@@ -937,6 +1054,8 @@ int main(void)
 		TEST(rearms_itself),
 		TEST(crowd),
 		TEST(crowd_starves_nobody),
+		TEST(raises_one_of_many),
+		TEST(deadlines_in_order),
 		TEST(refuses),
 		TEST(detach_waits_for_the_handler),
 		TEST(handler_detaches),
