@@ -16,6 +16,10 @@ _napier_cpus() {
 		sort -u
 }
 
+_napier_parts() {
+	napier bench --help 2>/dev/null | sed -n 's/^  \([a-z]*\)  .*/\1/p'
+}
+
 # Names of ports and queues of the engine that the command line is about.
 _napier_names() {
 	napier show --names "${engine[@]}" 2>/dev/null
@@ -77,6 +81,9 @@ _napier_words() {
 			;;
 		esac
 		;;
+	bench)
+		[ "$before" -eq 0 ] && echo pollers
+		;;
 	port)
 		case $before in
 		0) printf '%s\n' add remove ;;
@@ -107,6 +114,7 @@ _napier_options() {
 	set | port | stop) echo "$common" ;;
 	demo) echo '--json --quick --help' ;;
 	sim) echo '--seed --seeds --count --jobs --trace --no-faults --help' ;;
+	bench) echo '--json --quick --only --help' ;;
 	esac
 }
 
@@ -117,6 +125,7 @@ _napier_value() {
 	--run-dir) compgen -d -- "$cur" ;;
 	-c | --config) compgen -f -- "$cur" ;;
 	--handler) printf '%s\n' bridge drop ;;
+	--only) _napier_parts ;;
 	--poller) printf '%s\n' $(_napier_pollers) ;;
 	esac
 }
@@ -162,7 +171,7 @@ _napier() {
 	if [ -n "$option" ]; then
 		candidates=$(_napier_value "$option")
 	elif [ -z "$command" ]; then
-		candidates='run show set port stop demo sim --help --version'
+		candidates='run show set port stop demo sim bench --help --version'
 	elif [[ $cur == -* ]]; then
 		candidates=$(_napier_options "$command")
 	else

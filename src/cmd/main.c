@@ -18,7 +18,7 @@
 
 static const struct command *const commands[] = {
 	&command_run,  &command_show, &command_set, &command_port,
-	&command_stop, &command_demo, &command_sim,
+	&command_stop, &command_demo, &command_sim, &command_bench,
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(*commands))

@@ -72,6 +72,16 @@ static const char *title(const struct table *table, unsigned column)
 	return text + (*text == '<');
 }
 
+/* Characters, not bytes: those that go on one are 10xxxxxx. */
+static size_t text_width(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += (*text & 0xc0) != 0x80;
+	return n;
+}
+
 static void cell_print(const struct table *table, unsigned column, const char *text, int width,
 		       enum colour colour, bool coloured, FILE *out)
 {
@@ -83,7 +93,7 @@ static void cell_print(const struct table *table, unsigned column, const char *t
 	};
 	bool left = *table->titles[column] == '<';
 	bool last = column + 1 == table->columns;
-	int pad = width - (int)strlen(text);
+	int pad = width - (int)text_width(text);
 
 	coloured = coloured && colour != COLOUR_NONE;
 	fprintf(out, "%*s%s%s%s", left ? 0 : pad, "", coloured ? start[colour] : "", text,
@@ -96,10 +106,10 @@ static void cell_print(const struct table *table, unsigned column, const char *t
 
 static int column_width(const struct table *table, unsigned column)
 {
-	size_t width = strlen(title(table, column));
+	size_t width = text_width(title(table, column));
 
 	for (size_t i = column; i < table->n; i += table->columns) {
-		size_t n = table->cells[i].text ? strlen(table->cells[i].text) : 0;
+		size_t n = table->cells[i].text ? text_width(table->cells[i].text) : 0;
 
 		width = n > width ? n : width;
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* series: one value per round of a measurement; what is printed of it is the median and the ends. */
+/* series: one value per round of a measurement; what is printed of it is the median and the ends.
+ */
 #ifndef LAB_SERIES_H
 #define LAB_SERIES_H
 

@@ -26,7 +26,7 @@ expect() {
 touch "$directory/some.conf" "$directory/lab.7"
 mkdir "$directory/one"
 touch "$directory/one/pid"
-expect 'napier ' run show set port stop demo sim --help --version
+expect 'napier ' run show set port stop demo sim bench --help --version
 expect 'napier s' show set stop sim
 expect 'napier sim --se' --seed --seeds
 expect 'napier run --h' --help --handler
@@ -51,4 +51,7 @@ expect 'napier port ' add remove
 expect 'napier port add tap:x p' poller= priority= pvid=
 expect "napier stop --run-dir $directory --name " one
 expect 'napier stop x'
+expect 'napier bench ' pollers
+expect 'napier bench pollers -' --json --quick --only --help
+expect 'napier bench pollers --only w' wake
 exit $failed

@@ -19,11 +19,15 @@ static void aligns(void **state)
 	table_cell(table, COLOUR_NONE, "%s", "longer");
 	table_cell(table, COLOUR_NONE, "%d", 5);
 	table_cell(table, COLOUR_NONE, "y z");
+	table_cell(table, COLOUR_NONE, "±ü");
+	table_cell(table, COLOUR_NONE, "±%d", 1);
+	table_cell(table, COLOUR_NONE, "z");
 	table_print(table, out);
 	fclose(out);
 	assert_string_equal(text, "NAME       N  LAST\n"
 				  "a       1234  x\n"
-				  "longer     5  y z\n");
+				  "longer     5  y z\n"
+				  "±ü        ±1  z\n");
 	free(text);
 }
 

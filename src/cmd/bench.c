@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <napier/napier.h>
+
+#include <lab/cputime.h>
+#include <lab/pollers.h>
+
+#include <cmd/bench_print.h>
+#include <cmd/cmd.h>
+
+#define RUNDIR "/run/napier"
+/* Other programs' use, in CPUs, above which the figures say little. */
+#define DISTURBED 0.1
+
+enum { PARTS_MAX = 16 };
+
+static void progress_line(void *arg, const char *what, unsigned done, unsigned total)
+{
+	(void)arg;
+	fprintf(stderr, "\r\033[K%u/%u  %s", done + 1, total, what);
+	fflush(stderr);
+}
+
+static json_t *environment_json(const struct pollers_plan *plan)
+{
+	struct utsname system;
+
+	uname(&system);
+	return json_pack("{s:s, s:s, s:i, s:i, s:i}", "kernel", system.release, "machine",
+			 system.machine, "cpus", (int)sysconf(_SC_NPROCESSORS_ONLN), "polling_cpu",
+			 plan->cpu, "event_cpu", plan->apart < 0 ? plan->cpu : plan->apart);
+}
+
+static int json_print(const struct pollers_plan *plan, json_t *parts)
+{
+	json_t *o = json_pack("{s:s, s:s, s:b, s:i, s:o, s:o}", "version", napier_version(),
+			      "bench", "pollers", "quick", plan->quick, "rounds", (int)plan->rounds,
+			      "environment", environment_json(plan), "parts", parts);
+	int rc = !o || json_dumpf(o, stdout, JSON_INDENT(2)) ? -ENOMEM : 0;
+
+	putchar('\n');
+	json_decref(o);
+	return rc ? complain("no memory for the JSON") : DONE;
+}
+
+static int part_run(const struct pollers_plan *plan, const struct pollers_part *part, json_t *parts)
+{
+	struct figures *f = figures_create(part->form);
+	pid_t self = getpid();
+	struct cputime begin;
+	struct cputime_span span;
+	struct error err;
+	int rc;
+
+	if (!f)
+		return complain("no memory for the figures");
+	cputime_begin(&begin, &self, 1);
+	rc = part->run(plan, f, &err);
+	if (!cputime_end(&begin, &self, 1, &span) &&
+	    (double)span.others > DISTURBED * (double)span.duration)
+		figures_note(f,
+			     "Other programs used %.1f CPUs meanwhile: run it again when the "
+			     "machine is quiet.",
+			     (double)span.others / (double)span.duration);
+	if (plan->progress)
+		fprintf(stderr, "\r\033[K");
+	if (rc) {
+		free(f);
+		return complain("%s: %s", part->key, err.text);
+	}
+	if (parts) {
+		json_array_append_new(parts, bench_json(f));
+	} else {
+		bench_print(f, stdout);
+		putchar('\n');
+		fflush(stdout);
+	}
+	free(f);
+	return DONE;
+}
+
+static int pollers_go(const struct pollers_plan *plan, const struct pollers_part **chosen,
+		      bool json)
+{
+	json_t *parts = json ? json_array() : NULL;
+	int rc = DONE;
+
+	if (!json)
+		printf("%u rounds, forth and back: medians, and half of the range of the rounds. "
+		       "Polling on CPU %d,\nevents from CPU %d.\n\n",
+		       plan->rounds, plan->cpu, plan->apart < 0 ? plan->cpu : plan->apart);
+	for (; *chosen && rc == DONE; chosen++)
+		rc = part_run(plan, *chosen, parts);
+	if (json && rc == DONE)
+		return json_print(plan, parts);
+	json_decref(parts);
+	return rc;
+}
+
+static const char *parts_list(char *text, size_t size)
+{
+	size_t length = 0;
+
+	for (unsigned i = 0; pollers_parts[i] && length < size; i++)
+		length += (size_t)snprintf(text + length, size - length, "%s%s", i ? ", " : "",
+					   pollers_parts[i]->key);
+	return text;
+}
+
+static const struct pollers_part *part_find(const char *key)
+{
+	for (unsigned i = 0; pollers_parts[i]; i++) {
+		if (!strcmp(key, pollers_parts[i]->key))
+			return pollers_parts[i];
+	}
+	return NULL;
+}
+
+static int options_read(int argc, char **argv, struct pollers_plan *plan,
+			const struct pollers_part **chosen, bool *json)
+{
+	static const struct option options[] = {
+		{"json", no_argument, NULL, 'j'},
+		{"quick", no_argument, NULL, 'q'},
+		{"only", required_argument, NULL, 'o'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+	unsigned n = 0;
+	struct which which;
+	char list[128];
+	int option, rc;
+
+	while ((option = getopt_long(argc, argv, ":jh", options, NULL)) != -1) {
+		switch (option) {
+		case 'j':
+			*json = true;
+			break;
+		case 'q':
+			plan->quick = true;
+			plan->rounds = 2;
+			break;
+		case 'o':
+			if (n == PARTS_MAX)
+				return misused("bench: --only: at most %d parts", PARTS_MAX);
+			chosen[n] = part_find(optarg);
+			if (!chosen[n++])
+				return misused("bench: --only %s: the parts are %s", optarg,
+					       parts_list(list, sizeof(list)));
+			break;
+		default:
+			rc = which_option(&command_bench, &which, option, argv);
+			if (rc >= 0)
+				return rc;
+		}
+	}
+	if (optind < argc)
+		return misused("bench pollers: \"%s\": it takes no arguments", argv[optind]);
+	for (unsigned i = 0; !n && pollers_parts[i]; i++)
+		chosen[i] = pollers_parts[i];
+	return -1;
+}
+
+static int pollers_run(int argc, char **argv)
+{
+	const struct pollers_part *chosen[PARTS_MAX + 1] = {NULL};
+	struct pollers_plan plan = {.rounds = 4, .rundir = RUNDIR};
+	static char self[4096];
+	bool json = false;
+	int rc = options_read(argc, argv, &plan, chosen, &json);
+
+	if (rc >= 0)
+		return rc;
+	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
+		return complain("/proc/self/exe: %s", strerror(errno));
+	plan.napier = self;
+	pollers_cpus(&plan);
+	if (isatty(STDERR_FILENO))
+		plan.progress = progress_line;
+	return pollers_go(&plan, chosen, json);
+}
+
+/* What can be measured; each takes the arguments from its own name on. */
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+} benches[] = {{"pollers", pollers_run}};
+
+static int bench_run(int argc, char **argv)
+{
+	struct which which;
+
+	for (size_t i = 0; argc > 1 && i < sizeof(benches) / sizeof(*benches); i++) {
+		if (!strcmp(argv[1], benches[i].name))
+			return benches[i].run(argc - 1, argv + 1);
+	}
+	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
+		return which_option(&command_bench, &which, 'h', argv);
+	if (argc > 1)
+		return misused("bench: \"%s\": it measures pollers: see napier bench --help",
+			       argv[1]);
+	return misused("bench: say what to measure: pollers");
+}
+
+const struct command command_bench = {
+	.name = "bench",
+	.summary = "measure every poller, and the kernel's own",
+	.usage = "Usage: napier bench pollers [OPTION…]\n"
+		 "Measures every poller, interleaved and in rounds, and prints a table for each "
+		 "part:\n"
+		 "  cost      schedule, poll and complete, per event\n"
+		 "  wake      from an interrupt to the poll, idle and beside a CPU hog\n"
+		 "  scale     1 to 1024 NAPIs\n"
+		 "Takes some minutes and leaves nothing behind. Ratios of one run are to be "
+		 "trusted, figures\nof two runs are not to be compared.\n\n"
+		 "  -j, --json           figures as JSON\n"
+		 "      --only PART      that part; may be given several times\n"
+		 "      --quick          a few seconds: shows that it works, not how well\n"
+		 "  -h, --help           this text\n",
+	.run = bench_run,
+};

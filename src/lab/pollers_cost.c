@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What one event costs a poller: its interrupt is taken, the NAPI is scheduled, polled, completed.
+ * Events circle, so nobody waits and nothing else is in the figure.
+ */
+#include "lab/events.h"
+#include "lab/pollers.h"
+
+enum { NAPIS = 8 };
+
+static const struct figures_form form = {
+	.key = "cost",
+	.title = "Cost of an event: schedule, poll without a packet's work, complete; 8 NAPIs that "
+		 "always\nhave one, on one CPU. busy-poll neither schedules nor completes.",
+	.label = {{"poller", "poller"}},
+	.column =
+		{
+			{"ns_per_event", "ns/event", 0},
+			{"cpu_ns_per_event", "CPU ns/event", 0},
+			{"ratio_to_softirq", "x softirq", 2},
+			{"completes_per_event", "completes/event", 2},
+		},
+};
+
+static int poller_measure(const struct pollers_plan *plan, struct figures *f, enum poller poller,
+			  double *ns, struct error *err)
+{
+	struct figures_row *row = figures_row(f, poller_name(poller), "", "");
+	struct events_config config = {
+		.poller = poller,
+		.napis = NAPIS,
+		.log = pollers_log,
+		.log_arg = f,
+	};
+	struct events_sample s;
+	struct events *events;
+	int rc;
+
+	cpuset_add(&config.cpus, (unsigned)plan->cpu);
+	rc = events_open(&config, &events, err);
+	if (rc)
+		return rc;
+	rc = events_circle(events, (plan->quick ? 10 : 100) * NSEC_PER_MSEC, &s, err);
+	events_close(events);
+	if (rc || !s.events)
+		return rc;
+	*ns = (double)s.wall / (double)s.events;
+	figures_add(f, row, "ns_per_event", *ns);
+	figures_add(f, row, "cpu_ns_per_event", (double)s.cpu / (double)s.events);
+	figures_add(f, row, "completes_per_event", (double)s.completes / (double)s.events);
+	return 0;
+}
+
+static int cost_run(const struct pollers_plan *plan, struct figures *f, struct error *err)
+{
+	for (unsigned round = 0; round < plan->rounds; round++) {
+		double ns[POLLER_MAX] = {0};
+
+		for (unsigned i = 0; i < POLLER_MAX; i++) {
+			enum poller poller = pollers_turn(round, i, POLLER_MAX);
+			int rc;
+
+			pollers_progress(plan, round * POLLER_MAX + i, plan->rounds * POLLER_MAX,
+					 "cost: %s", poller_name(poller));
+			rc = poller_measure(plan, f, poller, &ns[poller], err);
+			if (rc)
+				return rc;
+		}
+		for (unsigned p = 0; p < POLLER_MAX && ns[POLLER_SOFTIRQ] > 0; p++)
+			figures_add(f, figures_row(f, poller_name(p), "", ""), "ratio_to_softirq",
+				    ns[p] / ns[POLLER_SOFTIRQ]);
+	}
+	return 0;
+}
+
+const struct pollers_part pollers_cost = {
+	.key = "cost",
+	.summary = "schedule, poll and complete, per event",
+	.form = &form,
+	.run = cost_run,
+};

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The lab's events: every event is polled once and counted once, by every poller. */
+#include "test.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include <lab/events.h>
+
+enum { EVENTS = 100 };
+
+static struct events *begin(enum poller poller, unsigned napis, bool descriptor)
+{
+	struct events_config config = {.poller = poller, .napis = napis, .descriptor = descriptor};
+	struct events *events;
+	struct error err;
+
+	if (events_open(&config, &events, &err))
+		fail_msg("%s", err.text);
+	return events;
+}
+
+static void each_is_polled_once(void **state)
+{
+	struct histogram *latency = malloc(sizeof(*latency));
+	struct events_single how = {
+		.duration = 60 * NSEC_PER_SEC,
+		.most = EVENTS,
+		.cpu = -1,
+		.latency = latency,
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < 4 * POLLER_MAX; i++) {
+		struct events *events = begin(i / 4, i % 4 < 2 ? 1 : 70, i % 2);
+		struct events_sample s;
+		struct error err;
+
+		histogram_reset(latency);
+		assert_int_equal(events_single(events, &how, &s, &err), 0);
+		assert_int_equal(s.events, EVENTS);
+		assert_int_equal(latency->n, EVENTS);
+		assert_true(s.polls >= EVENTS);
+		assert_true(s.cpu > 0 && s.wall > 0);
+		/* A poll that is under way at either end has been completed before or after. */
+		if (i / 4 != POLLER_BUSY_POLL)
+			assert_true(s.completes + 1 >= EVENTS / 2 && s.completes <= s.polls + 1);
+		events_close(events);
+	}
+	free(latency);
+}
+
+static void all_circle(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < POLLER_MAX; i++) {
+		struct events *events = begin(i, 70, false);
+		struct events_sample s;
+		struct error err;
+
+		assert_int_equal(events_circle(events, 20 * NSEC_PER_MSEC, &s, &err), 0);
+		assert_true(s.events > 0 && s.cpu > 0);
+		events_close(events);
+	}
+}
+
+static void names_the_limit(void **state)
+{
+	struct events_config config = {.poller = POLLER_THREAD, .napis = EVENTS_NAPIS_MAX};
+	struct rlimit before, low = {100, 100};
+	struct events *events;
+	struct error err;
+
+	(void)state;
+	/* Root may raise it again. */
+	getrlimit(RLIMIT_NOFILE, &before);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+	assert_int_equal(events_open(&config, &events, &err), -EMFILE);
+	assert_non_null(strstr(err.text, "1024 NAPIs need 2176 open files, the limit is 100"));
+	setrlimit(RLIMIT_NOFILE, &before);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_is_polled_once),
+		cmocka_unit_test(all_circle),
+		cmocka_unit_test(names_the_limit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
