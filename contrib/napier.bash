@@ -156,7 +156,7 @@ _napier() {
 		else
 			case $word in
 			--name | --run-dir | -c | --config | --handler | --poller | --cpus | --frames | -i | --interval | \
-				--seed | --seeds | --count | --jobs)
+				--seed | --seeds | --count | --jobs | --only)
 				option=$word
 				;;
 			-*) ;;

@@ -22,7 +22,8 @@
 enum {
 	PORTS_MAX = EVENTS_NAPIS_MAX / PORT_QUEUES_MAX,
 	SPARE_DESCRIPTORS = 64,
-	THREADS_MAX = EVENTS_NAPIS_MAX + 4 * CPU_MAX
+	THREADS_MAX = EVENTS_NAPIS_MAX + 4 * CPU_MAX,
+	CIRCLED_MIN = 100
 };
 
 enum load { NOTHING, CIRCLING, SINGLE };
@@ -318,57 +319,71 @@ static int64_t cpu_read(const struct events *events)
 	return sum;
 }
 
+static uint64_t circled(const struct events *events)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < events->napis; i++)
+		sum += counter_read(&events->queue[i].circled);
+	return sum;
+}
+
 static void sample_add(const struct events *events, int sign, struct events_sample *s)
 {
-	uint64_t circled = 0, polls = 0, completes = 0;
+	uint64_t events_now = circled(events), polls = 0, completes = 0;
 
 	for (unsigned i = 0; i < events->napis; i++) {
 		const struct napi_counters *c = napi_counters(events->queue[i].queue->napi);
 
-		circled += counter_read(&events->queue[i].circled);
 		polls += counter_read(&c->polls);
 		completes += counter_read(&c->completes);
 	}
-	s->events += sign > 0 ? circled : -circled;
+	s->events += sign > 0 ? events_now : -events_now;
 	s->polls += sign > 0 ? polls : -polls;
 	s->completes += sign > 0 ? completes : -completes;
 }
 
-static bool any_circle(const struct events *events)
+/* False: not within patience. A busy machine may not run the engine for a while. */
+static bool circled_await(const struct events *events, uint64_t count)
 {
-	for (unsigned i = 0; i < events->napis; i++) {
-		if (counter_read(&events->queue[i].circled))
-			return true;
+	int64_t limit = clock_now() + PATIENCE;
+
+	while (circled(events) < count) {
+		if (clock_now() > limit)
+			return false;
+		clock_sleep(NSEC_PER_MSEC);
 	}
-	return false;
+	return true;
 }
 
 int events_circle(struct events *events, int64_t duration, struct events_sample *out,
 		  struct error *err)
 {
-	int64_t limit = clock_now() + PATIENCE;
+	uint64_t before = circled(events);
 	int rc = 0;
 
 	atomic_store(&events->load, CIRCLING);
 	for (unsigned i = 0; i < events->napis; i++)
 		event_interrupt(&events->queue[i]);
-	while (!any_circle(events) && clock_now() < limit)
-		clock_sleep(NSEC_PER_MSEC);
-	if (!any_circle(events)) {
-		rc = error_set(err, -ETIMEDOUT, "no NAPI was polled within %d s",
-			       (int)(PATIENCE / NSEC_PER_SEC));
-	} else {
+	if (circled_await(events, before + 1)) {
 		*out = (struct events_sample){0};
 		out->cpu = -cpu_read(events);
 		sample_add(events, -1, out);
 		out->wall = -clock_now();
+		before = circled(events);
 		clock_sleep(duration);
+		if (!circled_await(events, before + CIRCLED_MIN))
+			rc = -ETIMEDOUT;
 		out->wall += clock_now();
 		sample_add(events, 1, out);
 		out->cpu += cpu_read(events);
+	} else {
+		rc = -ETIMEDOUT;
 	}
 	atomic_store(&events->load, NOTHING);
-	return rc;
+	return rc ? error_set(err, rc, "no NAPI was polled within %d s",
+			      (int)(PATIENCE / NSEC_PER_SEC))
+		  : 0;
 }
 
 /* Spins a while, since what is awaited takes microseconds, and then only looks now and then. */

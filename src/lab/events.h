@@ -46,7 +46,10 @@ struct events_sample {
 	int64_t wall, cpu;	   /* ns; cpu of all of the engine's threads */
 };
 
-/* Circling, measured for so long (ns). -ETIMEDOUT: nothing was polled within 10 s. */
+/*
+ * Circling, measured for so long (ns) and 100 events at least. -ETIMEDOUT: not even those within
+ * 10 s.
+ */
 int events_circle(struct events *events, int64_t duration, struct events_sample *out,
 		  struct error *err);
 

@@ -24,9 +24,9 @@ static struct demo demo_of(unsigned samples, bool cpu)
 			histogram_reset(&cell->latency);
 			for (unsigned i = 0; i < samples; i++)
 				histogram_record(&cell->latency, 10000 + i);
-			cell->rate = (struct compare_series){.n = 1, .value = {1000}};
+			cell->rate = (struct series){.n = 1, .value = {1000}};
 			if (cpu)
-				cell->cpu = (struct compare_series){.n = 1, .value = {3}};
+				cell->cpu = (struct series){.n = 1, .value = {3}};
 		}
 	}
 	return demo;
