@@ -7,7 +7,8 @@ _napier_pollers() {
 }
 
 _napier_deferrals() {
-	napier set --help 2>/dev/null | sed -n 's/^ *deferral=\([^ ]*\).*/\1/p' | tr '|' ' '
+	napier set --help 2>/dev/null | sed -n 's/^ *deferral=\([^ ]*\).*/\1/p' | tr '|' '\n' |
+		sed 's/^looped:.*/looped:1\nlooped:2/'
 }
 
 # The engine's CPUs, as its threads irq/N.

@@ -5,9 +5,9 @@
  * Every counter has one writer at a time, so an increment is a plain add; readers in any thread or
  * process see whole values. An engine with a run directory keeps them in a mapped file there
  * (`counters`), laid out as struct counters_file: reading never disturbs the data path. Record
- * positions are fixed for the life of a port; a record is valid while `in_use` is not 0. A queue that
- * comes back under its port's name goes on counting where it ended, as long as the engine lives and
- * has had no more queues than it has records.
+ * positions are fixed for the life of a port; a record is valid while `in_use` is not 0. A queue
+ * that comes back under its port's name goes on counting where it ended, as long as the engine
+ * lives and has had no more queues than it has records.
  */
 #ifndef NAPIER_COUNTERS_H
 #define NAPIER_COUNTERS_H
@@ -146,13 +146,22 @@ struct kernel_record {
 	_Atomic uint64_t gro_flush_timeout_asked, gro_flush_timeout; /* ns */
 };
 
+/*
+ * Why work was left to ksoftirqd: the limit on restarts, the one on their time, and the policies
+ * looped and ksoftirqd-running.
+ */
+enum punt { PUNT_RESTARTS, PUNT_TIME, PUNT_LOOPED, PUNT_RUNNING, PUNT_MAX };
+
+/* "restarts", "time", … */
+const char *punt_name(enum punt cause);
+
 /* One per engine CPU; written by whoever runs that CPU's softirq. */
 struct cpu_counters {
 	counter interrupts;
 	counter rounds; /* of the poll list */
 	counter time_squeeze[SQUEEZE_MAX];
-	counter restarts; /* rounds that followed on another at once */
-	counter punted;	  /* hand-overs to ksoftirqd */
+	counter restarts;	  /* rounds that followed on another at once */
+	counter punted[PUNT_MAX]; /* hand-overs to ksoftirqd */
 	counter ksoftirqd_rounds;
 } __attribute__((aligned(64)));
 
@@ -212,7 +221,8 @@ struct cpu_record {
 	_Atomic int32_t irq_class, irq_level;
 	_Atomic int32_t ksoftirqd_class, ksoftirqd_level;
 	_Atomic int32_t busy_class, busy_level;
-	char reserved[16];
+	_Atomic uint32_t looped_ticks;
+	char reserved[12];
 	struct cpu_counters counters;
 	struct backlog_counters backlog;
 } __attribute__((aligned(64)));

@@ -19,13 +19,34 @@
 enum log_level { LEVEL_ERROR, LEVEL_WARNING, LEVEL_INFO };
 
 /*
- * When softirq work of an engine CPU is left to its ksoftirqd, an ordinary runner there.
- *   restart-limit       after `restarts` rounds in a row or restart_usecs
+ * When softirq work of an engine CPU is left to its ksoftirqd, an ordinary runner there, which the
+ * scheduler weighs against others.
+ *   restart-limit       after `restarts` rounds in a row or restart_usecs, as the kernel does
  *   never               not at all: irq/N lets its equals run after that, and goes on itself
+ *   looped              as restart-limit; and at once, when work is raised less than so many ticks
+ *                       after a round was last restarted on this CPU: 1 is the same tick
+ *   ksoftirqd-running   as restart-limit; and at once, while ksoftirqd has been woken and has not
+ *                       gone to sleep (Linux from 4.9 until 2023)
  */
-enum deferral { DEFERRAL_RESTART_LIMIT, DEFERRAL_NEVER, DEFERRAL_MAX };
+enum deferral {
+	DEFERRAL_RESTART_LIMIT,
+	DEFERRAL_NEVER,
+	DEFERRAL_LOOPED,
+	DEFERRAL_KSOFTIRQD_RUNNING,
+	DEFERRAL_MAX
+};
+
+#define LOOPED_TICKS_DEFAULT 2
+#define LOOPED_TICKS_MAX 1000000
+#define HZ_MAX 10000
 
 const char *deferral_name(enum deferral deferral);
+/* "never", "looped:2"; ticks is the window of looped. Returns what snprintf would. */
+int deferral_format(enum deferral deferral, uint32_t ticks, char *text, size_t size);
+/* And back; "looped" alone is "looped:2". -EINVAL; -ERANGE: the window. */
+int deferral_parse(const char *text, enum deferral *deferral, uint32_t *ticks);
+/* All of them for an error text. */
+const char *deferral_list(void);
 
 /* The kernel's names and defaults; 0 in any field means its default. */
 struct engine_config {
@@ -44,6 +65,8 @@ struct engine_config {
 	uint32_t restarts;	     /* rounds in a row before ksoftirqd takes over, 10 */
 	uint32_t restart_usecs;	     /* or this long, 2000 us */
 	enum deferral deferral;	     /* of every engine CPU */
+	uint32_t looped_ticks;	     /* the window of looped, 2 */
+	uint32_t hz;		     /* ticks a second, of that window; 250 */
 	struct placement interrupt;  /* class and level of irq/N; cpus is ignored */
 	uint32_t workers;	     /* of the workqueue; 0: one per engine CPU, two at least */
 	struct placement worker;     /* of kworker/N; no CPUs: the engine's */
@@ -151,6 +174,7 @@ int engine_poller_default_set(struct engine *engine, enum poller poller);
 struct cpu_settings {
 	bool deferral_set;
 	enum deferral deferral;
+	uint32_t looped_ticks; /* with looped: 1..LOOPED_TICKS_MAX */
 };
 
 #define ENGINE_BUDGET_MAX 1000000

@@ -310,7 +310,7 @@ const struct command command_set = {
 		 "  netdev_budget_usecs=USEC time of a round\n"
 		 "  dev_weight=1..64         packets a poll, where no weight is set\n"
 		 "Of an engine CPU, cpu/N, or with engine of all of them:\n"
-		 "  deferral=restart-limit|never\n"
+		 "  deferral=never|restart-limit|looped:TICKS|ksoftirqd-running\n"
 		 "                           when softirq is left to ksoftirqd\n\n" WHICH_USAGE,
 	.run = set_run,
 };

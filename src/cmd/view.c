@@ -109,15 +109,24 @@ static void number_set(json_t *o, const char *member, uint64_t value)
 static json_t *cpu_json(const struct counters_file *file, const struct cpu_record *r)
 {
 	json_t *o = json_object();
+	uint64_t punted = 0;
+	char deferral[40], member[32];
 
+	deferral_format((enum deferral)r->deferral, r->looped_ticks, deferral, sizeof(deferral));
 	number_set(o, "cpu", r->cpu);
-	json_object_set_new(o, "deferral", json_string(deferral_name((enum deferral)r->deferral)));
+	json_object_set_new(o, "deferral", json_string(deferral));
 	number_set(o, "interrupts", counter_read(&r->counters.interrupts));
 	number_set(o, "rounds", counter_read(&r->counters.rounds));
 	number_set(o, "squeezed_budget", counter_read(&r->counters.time_squeeze[SQUEEZE_BUDGET]));
 	number_set(o, "squeezed_time", counter_read(&r->counters.time_squeeze[SQUEEZE_TIME]));
 	number_set(o, "restarts", counter_read(&r->counters.restarts));
-	number_set(o, "punted", counter_read(&r->counters.punted));
+	for (int i = 0; i < PUNT_MAX; i++)
+		punted += counter_read(&r->counters.punted[i]);
+	number_set(o, "punted", punted);
+	for (int i = 0; i < PUNT_MAX; i++) {
+		snprintf(member, sizeof(member), "punted_%s", punt_name((enum punt)i));
+		number_set(o, member, counter_read(&r->counters.punted[i]));
+	}
 	number_set(o, "ksoftirqd_rounds", counter_read(&r->counters.ksoftirqd_rounds));
 	json_object_set_new(o, "irq", view_thread(file->pid, r->irq_tid));
 	json_object_set_new(o, "ksoftirqd", view_thread(file->pid, r->ksoftirqd_tid));

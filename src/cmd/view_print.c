@@ -45,6 +45,26 @@ void view_engine_print(const json_t *view, FILE *out)
 		view_number(engine, "netdev_budget_usecs"));
 }
 
+/* Why work was left to ksoftirqd, where it was. */
+static void punts_print(const json_t *cpu, FILE *out)
+{
+	const char *before = "";
+
+	if (!view_number(cpu, "punted"))
+		return;
+	fprintf(out, "cpu/%lld: left to ksoftirqd: ", view_number(cpu, "cpu"));
+	for (int i = 0; i < PUNT_MAX; i++) {
+		char member[32];
+
+		snprintf(member, sizeof(member), "punted_%s", punt_name((enum punt)i));
+		if (!view_number(cpu, member))
+			continue;
+		fprintf(out, "%s%lld %s", before, view_number(cpu, member), member + 7);
+		before = ", ";
+	}
+	putc('\n', out);
+}
+
 void view_cpus_print(const json_t *view, FILE *out)
 {
 	static const char *const titles[] = {"CPU",    "LOAD",	     "USE",	 "INTERRUPTS",
@@ -68,6 +88,8 @@ void view_cpus_print(const json_t *view, FILE *out)
 		table_cell(table, COLOUR_NONE, "%s", view_text(cpu, "deferral"));
 	}
 	table_print(table, out);
+	for (size_t i = 0; i < json_array_size(cpus); i++)
+		punts_print(json_array_get(cpus, i), out);
 }
 
 /* What was asked, and in colour what is there instead. */

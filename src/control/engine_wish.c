@@ -8,16 +8,16 @@
 
 static int deferral_key(struct cpu_settings *settings, const char *value, struct error *err)
 {
-	for (unsigned i = 0; i < DEFERRAL_MAX; i++) {
-		if (strcmp(value, deferral_name((enum deferral)i)))
-			continue;
-		settings->deferral = (enum deferral)i;
-		settings->deferral_set = true;
-		return 0;
-	}
-	return error_set(err, -EINVAL,
-			 "unknown deferral \"%.40s\": the policies are never, restart-limit",
-			 value);
+	int rc = deferral_parse(value, &settings->deferral, &settings->looped_ticks);
+
+	if (rc == -ERANGE)
+		return error_set(err, rc, "deferral=%.40s: the window is 1..%d ticks", value,
+				 LOOPED_TICKS_MAX);
+	if (rc)
+		return error_set(err, rc, "unknown deferral \"%.40s\": the policies are %s", value,
+				 deferral_list());
+	settings->deferral_set = true;
+	return 0;
 }
 
 /* -ENOENT leaves err alone. */

@@ -151,6 +151,17 @@ static void ports_log(struct service *service)
 	}
 }
 
+static int cpus_set(struct service *service, struct error *err)
+{
+	const struct setup *setup = service->setup;
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && i < setup->cpus_n; i++)
+		rc = engine_cpu_set(service->engine, setup->cpus[i].cpu, &setup->cpus[i].settings,
+				    err);
+	return rc;
+}
+
 static int service_start(struct service *service, struct error *err)
 {
 	struct engine_config *config = &service->setup->engine;
@@ -174,6 +185,8 @@ static int service_start(struct service *service, struct error *err)
 	if (!rc)
 		interrupts_tell(service);
 	config->restore_path = NULL;
+	if (!rc)
+		rc = cpus_set(service, err);
 	if (!rc)
 		rc = handler_make(service, err);
 	if (!rc)

@@ -100,8 +100,10 @@ static const struct cpu_record *cpu_record_at(struct service *service, uint32_t 
 
 static json_t *cpu_json(const struct cpu_record *r)
 {
-	return json_pack("{s:i, s:s}", "cpu", (int)r->cpu, "deferral",
-			 deferral_name((enum deferral)r->deferral));
+	char deferral[40];
+
+	deferral_format((enum deferral)r->deferral, r->looped_ticks, deferral, sizeof(deferral));
+	return json_pack("{s:i, s:s}", "cpu", (int)r->cpu, "deferral", deferral);
 }
 
 static int engine_answer(struct service *service, const struct request *request, json_t *answer,

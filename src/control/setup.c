@@ -19,6 +19,9 @@ void setup_free(struct setup *setup)
 	for (uint32_t i = 0; i < setup->ports_n; i++)
 		setup_port_free(setup->ports[i]);
 	setup->ports_n = 0;
+	free(setup->cpus);
+	setup->cpus = NULL;
+	setup->cpus_n = 0;
 }
 
 int setup_name(struct setup *setup, const char *name, struct error *err)
@@ -146,6 +149,23 @@ int setup_port_add(struct setup *setup, const char *spec, struct setup_port **ou
 	if (!rc)
 		setup->ports[setup->ports_n++] = *out;
 	return rc;
+}
+
+struct cpu_settings *setup_cpu(struct setup *setup, unsigned cpu)
+{
+	struct setup_cpu *more;
+
+	for (uint32_t i = 0; i < setup->cpus_n; i++) {
+		if (setup->cpus[i].cpu == cpu)
+			return &setup->cpus[i].settings;
+	}
+	more = realloc(setup->cpus, (setup->cpus_n + 1) * sizeof(*more));
+	if (!more)
+		return NULL;
+	setup->cpus = more;
+	more += setup->cpus_n++;
+	*more = (struct setup_cpu){.cpu = cpu};
+	return &more->settings;
 }
 
 struct wish *setup_port_wish(struct setup_port *port, int queue)

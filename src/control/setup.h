@@ -10,6 +10,7 @@
 #include <napier/bridge.h>
 #include <napier/napier.h>
 
+#include <control/engine_wish.h>
 #include <control/wish.h>
 
 #define SETUP_NAME_MAX 32
@@ -35,6 +36,11 @@ struct setup_port {
 	char where[128]; /* "bridge.conf:12: " before errors about it, or "" */
 };
 
+struct setup_cpu {
+	unsigned cpu;
+	struct cpu_settings settings;
+};
+
 struct setup {
 	struct engine_config engine; /* machine, counters_path, log: not set here */
 	bool interrupt_set;	     /* the class of irq/N was asked for */
@@ -44,6 +50,8 @@ struct setup {
 	struct bridge_config bridge;
 	struct setup_port *ports[SETUP_PORTS_MAX];
 	uint32_t ports_n;
+	struct setup_cpu *cpus; /* of single engine CPUs */
+	uint32_t cpus_n;
 };
 
 /* The defaults. */
@@ -60,6 +68,8 @@ int setup_port_add(struct setup *setup, const char *spec, struct setup_port **ou
 /* One that belongs to nobody; setup_port_free frees it. */
 int setup_port_create(const char *spec, struct setup_port **out, struct error *err);
 void setup_port_free(struct setup_port *port);
+/* What is set for an engine CPU, made when there is nothing; NULL: no memory. */
+struct cpu_settings *setup_cpu(struct setup *setup, unsigned cpu);
 /* What is wished of a queue (< 0: of all), made when there are none; NULL: no memory. */
 struct wish *setup_port_wish(struct setup_port *port, int queue);
 

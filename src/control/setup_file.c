@@ -98,7 +98,56 @@ static int take_deferral(struct reader *r, config_setting_t *s, void *object, co
 	if (rc)
 		return reader_wrong_there(r, s, rc);
 	((struct engine_config *)object)->deferral = cpu.deferral;
+	((struct engine_config *)object)->looped_ticks = cpu.looped_ticks;
 	return 0;
+}
+
+static int take_cpu_key(struct reader *r, config_setting_t *s, void *object, const struct key *key)
+{
+	char text[256];
+	int rc = reader_scalar(r, s, text, sizeof(text));
+
+	if (rc)
+		return rc;
+	rc = cpu_wish_key(object, key->name, text, r->err);
+	return rc ? reader_wrong_there(r, s, rc) : 0;
+}
+
+/* Found before the other keys of its group are taken. */
+static int take_nothing(struct reader *r, config_setting_t *s, void *object, const struct key *key)
+{
+	(void)r;
+	(void)s;
+	(void)object;
+	(void)key;
+	return 0;
+}
+
+static int take_cpu(struct reader *r, config_setting_t *s, void *object)
+{
+	static const struct key keys[] = {{"cpu", take_nothing}, {"deferral", take_cpu_key}};
+	static const struct key number = {"cpu", NULL, 0, 0, CPU_MAX - 1};
+	config_setting_t *which = config_setting_get_member(s, "cpu");
+	struct cpu_settings *settings;
+	long long cpu;
+	int rc;
+
+	(void)object;
+	if (!which)
+		return reader_wrong(r, s, -EINVAL, "this engine CPU has no number: cpu = 0;");
+	rc = reader_integer(r, which, &number, &cpu);
+	if (rc)
+		return rc;
+	settings = setup_cpu(setup_of(r), (unsigned)cpu);
+	if (!settings)
+		return error_set(r->err, -ENOMEM, "no memory");
+	return reader_group(r, s, keys, sizeof(keys) / sizeof(*keys), settings);
+}
+
+static int take_cpu_list(struct reader *r, config_setting_t *s, void *object, const struct key *key)
+{
+	(void)key;
+	return reader_list(r, s, object, take_cpu);
 }
 
 static int take_frame_size(struct reader *r, config_setting_t *s, void *object,
@@ -129,6 +178,8 @@ static int take_engine(struct reader *r, config_setting_t *s, void *object, cons
 		{"netdev_budget_usecs", reader_number, ENGINE(budget_usecs), 1,
 		 ENGINE_BUDGET_USECS_MAX},
 		{"deferral", take_deferral},
+		{"cpu", take_cpu_list},
+		{"hz", reader_number, ENGINE(hz), 1, HZ_MAX},
 		{"restarts", reader_number, ENGINE(restarts), 1, 1000000},
 		{"restart_usecs", reader_number, ENGINE(restart_usecs), 1, 1000000},
 		{"idle_suspend", reader_number, ENGINE(idle_suspend_usecs), 0, 3600000000},
@@ -211,16 +262,6 @@ static int take_vlans(struct reader *r, config_setting_t *s, void *object, const
 		if (rc)
 			return rc;
 	}
-	return 0;
-}
-
-/* Found before the other keys of its group are taken. */
-static int take_nothing(struct reader *r, config_setting_t *s, void *object, const struct key *key)
-{
-	(void)r;
-	(void)s;
-	(void)object;
-	(void)key;
 	return 0;
 }
 

@@ -74,6 +74,8 @@ static int config_fill(struct engine_config *config, struct error *err)
 	default_u32(&config->restarts, 10);
 	default_u32(&config->max_backlog, 1000);
 	default_u32(&config->restart_usecs, 2000);
+	default_u32(&config->looped_ticks, LOOPED_TICKS_DEFAULT);
+	default_u32(&config->hz, 250);
 	if (!config->packet_ns)
 		config->packet_ns = 100;
 	if (!config->poll_ns)
@@ -84,7 +86,11 @@ static int config_fill(struct engine_config *config, struct error *err)
 	if ((unsigned)config->poller >= POLLER_MAX)
 		return error_set(err, -EINVAL, "no such poller; there are: %s", poller_list());
 	if ((unsigned)config->deferral >= DEFERRAL_MAX)
-		return error_set(err, -EINVAL, "no such deferral policy");
+		return error_set(err, -EINVAL, "no such deferral; the policies are %s",
+				 deferral_list());
+	if (config->looped_ticks > LOOPED_TICKS_MAX || config->hz > HZ_MAX)
+		return error_set(err, -ERANGE, "looped_ticks must be 1 to %d, hz 1 to %d",
+				 LOOPED_TICKS_MAX, HZ_MAX);
 	machine_cpus(config->machine, &there);
 	if (cpuset_empty(&config->cpus))
 		config->cpus = there;

@@ -9,16 +9,6 @@
 #include <core/engine_queue.h>
 #include <poller/softirq.h>
 
-static const char *const deferral_names[] = {
-	[DEFERRAL_RESTART_LIMIT] = "restart-limit",
-	[DEFERRAL_NEVER] = "never",
-};
-
-const char *deferral_name(enum deferral deferral)
-{
-	return (unsigned)deferral < DEFERRAL_MAX ? deferral_names[deferral] : "unknown";
-}
-
 static int range_check(const char *key, bool set, uint32_t value, uint32_t max, struct error *err)
 {
 	if (set && (!value || value > max))
@@ -29,14 +19,16 @@ static int range_check(const char *key, bool set, uint32_t value, uint32_t max, 
 static int cpu_settings_check(const struct cpu_settings *s, struct error *err)
 {
 	if (s->deferral_set && (unsigned)s->deferral >= DEFERRAL_MAX)
-		return error_set(err, -EINVAL, "no such deferral policy");
-	return 0;
+		return error_set(err, -EINVAL, "no such deferral; the policies are %s",
+				 deferral_list());
+	return range_check("looped_ticks", s->deferral_set && s->deferral == DEFERRAL_LOOPED,
+			   s->looped_ticks, LOOPED_TICKS_MAX, err);
 }
 
 static void cpu_apply(struct softnet *softnet, const struct cpu_settings *s)
 {
 	if (s->deferral_set)
-		softnet_deferral_set(softnet, s->deferral);
+		softnet_deferral_set(softnet, s->deferral, s->looped_ticks);
 }
 
 static void budget_apply(struct engine *engine)

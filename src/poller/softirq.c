@@ -56,10 +56,15 @@ static bool softirq_round(struct softnet *softnet)
 	list_init(&repoll);
 	inbox_take(&softnet->inbox, &softnet->list);
 	list_join(&unpolled, &softnet->list);
-	while (unpolled.first) {
-		struct napi *napi = list_take(&unpolled);
+	for (;;) {
+		struct napi *napi;
 		uint32_t work;
 
+		if (!unpolled.first && !repoll.first)
+			inbox_take(&softnet->inbox, &unpolled);
+		if (!unpolled.first)
+			break;
+		napi = list_take(&unpolled);
 		if (napi_poll(napi, context, &work))
 			list_append(&repoll, napi);
 		budget -= work;
@@ -83,31 +88,74 @@ static bool softirq_round(struct softnet *softnet)
 	return softnet->list.first;
 }
 
-/* Rounds until there is no work or the restart limit is reached. True when work is left. */
-static bool softirq_run(struct softnet *softnet)
+/* Rounds until there is no work, or a limit is reached: which one, or PUNT_MAX. */
+static enum punt softirq_run(struct softnet *softnet)
 {
 	const struct engine_config *config = &softnet->engine->config;
 	struct context *context = softnet->context;
+	int64_t limit = context->now + config->restart_usecs * NSEC_PER_USEC;
 	uint32_t restarts = config->restarts;
-	int64_t limit;
 
-	context->now = machine_now(softnet->engine->machine);
-	limit = context->now + config->restart_usecs * NSEC_PER_USEC;
 	while (softirq_round(softnet)) {
-		if (context->now >= limit || !--restarts)
-			return true;
+		if (context->now >= limit)
+			return PUNT_TIME;
+		if (!--restarts)
+			return PUNT_RESTARTS;
+		softnet->looped_at = context->now;
 		counter_add(&softnet->record->counters.restarts, 1);
 	}
-	return false;
+	return PUNT_MAX;
+}
+
+static bool looped_within(const struct softnet *softnet, uint32_t ticks)
+{
+	int64_t tick = NSEC_PER_SEC / softnet->engine->config.hz;
+
+	return softnet->looped_at >= 0 &&
+	       softnet->context->now / tick - softnet->looped_at / tick < ticks;
+}
+
+/* Counted before the wake-up: it takes a step after this, and by then knows of it. */
+static void ksoftirqd_wake(struct softnet *softnet)
+{
+	atomic_fetch_add(&softnet->wakes, 1);
+	runner_wake(softnet->ksoftirqd);
+}
+
+static bool ksoftirqd_running(struct softnet *softnet)
+{
+	return atomic_load(&softnet->wakes) != atomic_load(&softnet->rested);
+}
+
+/* Why the policy leaves what was raised to ksoftirqd before any of it is polled, or PUNT_MAX. */
+static enum punt softirq_defers(struct softnet *softnet, uint32_t word)
+{
+	switch (DEFERRAL_POLICY(word)) {
+	case DEFERRAL_LOOPED:
+		if (!looped_within(softnet, DEFERRAL_TICKS(word)))
+			return PUNT_MAX;
+		break;
+	case DEFERRAL_KSOFTIRQD_RUNNING:
+		if (!ksoftirqd_running(softnet))
+			return PUNT_MAX;
+		break;
+	default:
+		return PUNT_MAX;
+	}
+	inbox_take(&softnet->inbox, &softnet->list);
+	if (!softnet->list.first)
+		return PUNT_MAX; /* an interrupt for another poller */
+	return DEFERRAL_POLICY(word) == DEFERRAL_LOOPED ? PUNT_LOOPED : PUNT_RUNNING;
 }
 
 /*
- * The list goes to ksoftirqd. Until those NAPIs are complete their interrupts would only wake the
- * interrupt runner for nothing, so they are masked; napi_complete unmasks.
+ * The list goes to ksoftirqd, which has to be woken after active_leave. Until those NAPIs are
+ * complete their interrupts would only wake the interrupt runner for nothing, so they are masked;
+ * napi_complete unmasks.
  */
-static void softirq_punt(struct softnet *softnet)
+static void softirq_punt(struct softnet *softnet, enum punt cause)
 {
-	counter_add(&softnet->record->counters.punted, 1);
+	counter_add(&softnet->record->counters.punted[cause], 1);
 	for (struct napi *napi = softnet->list.first; napi; napi = napi->next)
 		napi_mask(napi);
 }
@@ -115,39 +163,52 @@ static void softirq_punt(struct softnet *softnet)
 struct step softirq_irq_step(void *arg)
 {
 	struct softnet *softnet = arg;
-	bool left, punt, seen;
+	enum punt cause;
+	uint32_t word;
+	bool again;
 
 	if (!active_enter(softnet))
 		return STEP(STEP_WAIT);
 	counter_add(&softnet->record->counters.interrupts, 1);
-	left = softirq_run(softnet);
-	punt = left && softnet_deferral(softnet) != DEFERRAL_NEVER;
-	if (punt)
-		softirq_punt(softnet);
-	seen = active_leave(softnet);
-	if (punt) {
-		runner_wake(softnet->ksoftirqd);
+	softnet->context->now = machine_now(softnet->engine->machine);
+	word = atomic_load_explicit(&softnet->deferral, memory_order_relaxed);
+	cause = softirq_defers(softnet, word);
+	if (cause == PUNT_MAX)
+		cause = softirq_run(softnet);
+	again = cause != PUNT_MAX && DEFERRAL_POLICY(word) == DEFERRAL_NEVER;
+	if (cause != PUNT_MAX && !again) {
+		softirq_punt(softnet, cause);
+		active_leave(softnet);
+		ksoftirqd_wake(softnet);
 		return STEP(STEP_WAIT);
 	}
 	/* What came into the inbox meanwhile is for the next step, so that a step is bounded. */
-	return STEP(seen && !left ? STEP_WAIT : STEP_YIELD);
+	if (!active_leave(softnet))
+		again = true;
+	return STEP(again ? STEP_YIELD : STEP_WAIT);
 }
 
 struct step softirq_ksoftirqd_step(void *arg)
 {
 	struct softnet *softnet = arg;
-	bool left;
+	uint32_t wakes = atomic_load(&softnet->wakes);
+	bool left = false;
 
-	if (!active_enter(softnet))
+	if (!active_enter(softnet)) {
+		atomic_store(&softnet->rested, wakes);
 		return STEP(STEP_WAIT); /* who is active wakes us when work is left */
-	if (!softnet->list.first && inbox_empty(&softnet->inbox)) {
-		left = false;
-	} else {
+	}
+	if (softnet->list.first || !inbox_empty(&softnet->inbox)) {
+		if (!ksoftirqd_running(softnet)) /* it is, whoever woke it */
+			atomic_store(&softnet->rested, wakes - 1);
 		counter_add(&softnet->record->counters.ksoftirqd_rounds, 1);
-		left = softirq_run(softnet);
+		softnet->context->now = machine_now(softnet->engine->machine);
+		left = softirq_run(softnet) != PUNT_MAX;
 	}
 	if (!active_leave(softnet))
 		left = true;
+	if (!left)
+		atomic_store(&softnet->rested, wakes);
 	return STEP(left ? STEP_YIELD : STEP_WAIT);
 }
 

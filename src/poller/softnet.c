@@ -26,6 +26,7 @@ int softnet_start(struct softnet *softnet, struct engine *engine, unsigned cpu,
 	softnet->cpu = cpu;
 	softnet->record = record;
 	softnet->list.end = &softnet->list.first;
+	softnet->looped_at = -1;
 	rc = context_create(engine, &softnet->context);
 	if (rc)
 		return error_set(err, rc, "no memory for engine CPU %u", cpu);
@@ -40,7 +41,7 @@ int softnet_start(struct softnet *softnet, struct engine *engine, unsigned cpu,
 		softnet_stop(softnet);
 		return rc;
 	}
-	softnet_deferral_set(softnet, engine->config.deferral);
+	softnet_deferral_set(softnet, engine->config.deferral, engine->config.looped_ticks);
 	record->cpu = cpu;
 	runner_observe(softnet->irq, &seen);
 	atomic_store(&record->irq_tid, seen.tid);
@@ -51,10 +52,15 @@ int softnet_start(struct softnet *softnet, struct engine *engine, unsigned cpu,
 	return 0;
 }
 
-void softnet_deferral_set(struct softnet *softnet, enum deferral deferral)
+void softnet_deferral_set(struct softnet *softnet, enum deferral deferral, uint32_t looped_ticks)
 {
-	atomic_store_explicit(&softnet->deferral, deferral, memory_order_relaxed);
+	atomic_store_explicit(&softnet->deferral, DEFERRAL_WORD(deferral, looped_ticks),
+			      memory_order_relaxed);
 	atomic_store(&softnet->record->deferral, deferral);
+	atomic_store(&softnet->record->looped_ticks, looped_ticks);
+	/* What ksoftirqd holds now is not to wait for its turn any longer. */
+	if (deferral == DEFERRAL_NEVER)
+		runner_wake(softnet->irq);
 }
 
 void softnet_record_placement(struct softnet *softnet)

@@ -469,6 +469,60 @@ static void shows_runners(void **state)
 	assert_int_equal(engine.status, 0);
 }
 
+/* Of the engine and of its CPUs: from the file, then live, and each time what show says of it. */
+static void sets_engine(void **state)
+{
+	static const char file[] = "engine = { cpus = \"0-1\"; netdev_budget = 200;"
+				   " deferral = \"looped:3\";"
+				   " cpu = ( { cpu = 1; deferral = \"never\"; } ); };\n"
+				   "ports = ( { port = \"mem:m\"; } );\n";
+	struct rig *rig = *state;
+	struct process engine, p;
+	json_t *view, *o;
+	char path[128];
+	FILE *out;
+
+	snprintf(path, sizeof(path), "%s/engine.conf", rig->base);
+	out = fopen(path, "w");
+	assert_non_null(out);
+	fputs(file, out);
+	fclose(out);
+	engine_start(rig, &engine, "run --run-dir %s -c %s", rig->base, path);
+	view = show_json(rig, "");
+	assert_int_equal(number(json_object_get(view, "engine"), "netdev_budget"), 200);
+	o = json_object_get(view, "cpus");
+	assert_string_equal(text(json_array_get(o, 0), "deferral"), "looped:3");
+	assert_string_equal(text(json_array_get(o, 1), "deferral"), "never");
+	json_decref(view);
+
+	assert_int_equal(napier(rig, &p,
+				"set --run-dir %s engine netdev_budget=9 netdev_budget_usecs=50 "
+				"dev_weight=8 deferral=ksoftirqd-running",
+				rig->base),
+			 0);
+	assert_string_equal(p.out, "engine dev_weight 8, netdev_budget 9, netdev_budget_usecs 50\n"
+				   "cpu/0 deferral ksoftirqd-running\n"
+				   "cpu/1 deferral ksoftirqd-running\n");
+	assert_int_equal(napier(rig, &p, "set --run-dir %s cpu/1 deferral=looped", rig->base), 0);
+	assert_string_equal(p.out, "cpu/1 deferral looped:2\n");
+	assert_int_equal(
+		napier(rig, &p, "set --run-dir %s engine dev_weight=9 netdev_budget=0", rig->base),
+		2);
+	view = show_json(rig, "");
+	o = json_object_get(view, "engine");
+	assert_int_equal(number(o, "netdev_budget"), 9);
+	assert_int_equal(number(o, "netdev_budget_usecs"), 50);
+	assert_int_equal(number(o, "dev_weight"), 8);
+	assert_int_equal(number(find(view, "napis", "port", "m"), "weight"), 8);
+	o = json_object_get(view, "cpus");
+	assert_string_equal(text(json_array_get(o, 0), "deferral"), "ksoftirqd-running");
+	assert_string_equal(text(json_array_get(o, 1), "deferral"), "looped:2");
+	json_decref(view);
+	engine_signal(rig, &engine, SIGTERM);
+	assert_int_equal(engine.status, 0);
+	unlink(path);
+}
+
 /* Exact words, exit status, and a running engine that does not mind. */
 static void refuses_sets(void **state)
 {
@@ -498,7 +552,8 @@ static void refuses_sets(void **state)
 		 "engine"},
 		{"set cpu/1000 deferral=never", 1, "cpu/1000: not an engine CPU; those are 0"},
 		{"set engine netdev_budget=9 deferral=sometimes", 2,
-		 "unknown deferral \"sometimes\": the policies are never, restart-limit"},
+		 "unknown deferral \"sometimes\": the policies are never, "
+		 "restart-limit, looped:TICKS, ksoftirqd-running"},
 		{"set engine", 2,
 		 "set: give PORT[/QUEUE], default, engine or cpu/N, then KEY=VALUE…"},
 		{"set p0 weight=65", 2, "weight=65: out of range 1..64"},
@@ -1125,6 +1180,7 @@ int main(void)
 		in_rig(shows_outside_changes),
 		in_rig(shows_runners),
 		in_rig(sets_keep),
+		in_rig(sets_engine),
 		in_rig(refuses_sets),
 		in_rig(refuses_to_run),
 		in_rig(refuses_second),

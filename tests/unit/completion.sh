@@ -41,7 +41,7 @@ expect "napier set --run-dir $directory " default engine
 expect 'napier set default ' poller=
 expect 'napier set engine ' dev_weight= netdev_budget= netdev_budget_usecs= deferral=
 expect 'napier set cpu/0 ' deferral=
-expect 'napier set cpu/0 deferral=' restart-limit never
+expect 'napier set cpu/0 deferral=' never restart-limit looped:1 looped:2 ksoftirqd-running
 expect 'napier set a p' poller= priority=
 expect 'napier set a n' nice= napi_defer_hard_irqs=
 expect 'napier set default poller=' softirq thread workqueue busy-poll

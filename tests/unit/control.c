@@ -92,7 +92,8 @@ static void request_refuses(void **state)
 		{"{\"request\":\"cpu\",\"cpu\":0,\"keys\":{\"netdev_budget\":3}}",
 		 "unknown key \"netdev_budget\": the keys of an engine CPU are " CPU_WISH_KEYS},
 		{"{\"request\":\"cpu\",\"cpu\":0,\"keys\":{\"deferral\":\"maybe\"}}",
-		 "unknown deferral \"maybe\": the policies are never, restart-limit"},
+		 "unknown deferral \"maybe\": the policies are never, "
+		 "restart-limit, looped:TICKS, ksoftirqd-running"},
 		{"{\"request\":\"add\",\"spec\":\"mem:a\",\"keys\":{\"vlan\":1}}",
 		 "unknown key \"vlan\": the keys are " SETUP_PORT_KEYS},
 		{"{\"request\":\"remove\",\"port\":\"\"}", "\"port\" is missing or not a text"},

@@ -9,17 +9,20 @@
 /* The engine's part of a setup, and every default that the file must not touch. */
 static void reads(void **state)
 {
-	static const char text[] = "engine = {\n"
-				   "  name = \"left\"; cpus = \"0,2-3\"; poller = \"thread\";\n"
-				   "  frames = 4096; frame_size = 4096; ports_max = 8;\n"
-				   "  queues_max = 16; dev_weight = 32; netdev_budget = 100;\n"
-				   "  netdev_budget_usecs = 500; deferral = \"never\"; restarts = "
-				   "3; restart_usecs = 99;\n"
-				   "  interrupt = { class = \"fifo\"; priority = 7; };\n"
-				   "  ksoftirqd = { nice = 5; };\n"
-				   "};\n"
-				   "handler = { kind = \"bridge\"; entries = 1024; ageing = 10;\n"
-				   "  vlan_filtering = true; };\n";
+	static const char text[] =
+		"engine = {\n"
+		"  name = \"left\"; cpus = \"0,2-3\"; poller = \"thread\";\n"
+		"  frames = 4096; frame_size = 4096; ports_max = 8;\n"
+		"  queues_max = 16; dev_weight = 32; netdev_budget = 100;\n"
+		"  netdev_budget_usecs = 500; deferral = \"looped:3\"; hz = 1000; "
+		"cpu = ( { cpu = 2; deferral = \"looped\"; }, "
+		"{ cpu = 3; deferral = \"never\"; } ); restarts = "
+		"3; restart_usecs = 99;\n"
+		"  interrupt = { class = \"fifo\"; priority = 7; };\n"
+		"  ksoftirqd = { nice = 5; };\n"
+		"};\n"
+		"handler = { kind = \"bridge\"; entries = 1024; ageing = 10;\n"
+		"  vlan_filtering = true; };\n";
 	struct setup setup;
 	struct error err = {0};
 	char cpus[32];
@@ -39,7 +42,14 @@ static void reads(void **state)
 	assert_int_equal(setup.engine.weight, 32);
 	assert_int_equal(setup.engine.budget, 100);
 	assert_int_equal(setup.engine.budget_usecs, 500);
-	assert_int_equal(setup.engine.deferral, DEFERRAL_NEVER);
+	assert_int_equal(setup.engine.deferral, DEFERRAL_LOOPED);
+	assert_int_equal(setup.engine.looped_ticks, 3);
+	assert_int_equal(setup.engine.hz, 1000);
+	assert_int_equal(setup.cpus_n, 2);
+	assert_int_equal(setup.cpus[0].cpu, 2);
+	assert_int_equal(setup.cpus[0].settings.deferral, DEFERRAL_LOOPED);
+	assert_int_equal(setup.cpus[0].settings.looped_ticks, 2);
+	assert_int_equal(setup.cpus[1].settings.deferral, DEFERRAL_NEVER);
 	assert_int_equal(setup.engine.restarts, 3);
 	assert_int_equal(setup.engine.restart_usecs, 99);
 	assert_true(setup.interrupt_set);
@@ -126,7 +136,8 @@ static void reads_example(void **state)
 
 #define ENGINE_KEYS                                                                                \
 	"name, cpus, poller, frames, frame_size, ports_max, queues_max, dev_weight, "              \
-	"netdev_budget, netdev_budget_usecs, deferral, restarts, restart_usecs, idle_suspend, "    \
+	"netdev_budget, netdev_budget_usecs, deferral, cpu, hz, restarts, restart_usecs, "         \
+	"idle_suspend, "                                                                           \
 	"workers, interrupt, ksoftirqd, worker"
 #define PORT_KEYS                                                                                  \
 	"port, poller, weight, cpu, cpus, class, nice, priority, idle_suspend, "                   \
@@ -151,9 +162,22 @@ static const struct {
 	{"engine = { frame_size = 3000; };", "f.conf:1: frame_size = 3000: it is 2048 or 4096"},
 	{"engine = { dev_weight = 65; };", "f.conf:1: dev_weight = 65: out of range 1..64"},
 	{"engine = { deferral = \"always\"; };",
-	 "f.conf:1: unknown deferral \"always\": the policies are never, restart-limit"},
+	 "f.conf:1: unknown deferral \"always\": the policies are never, "
+	 "restart-limit, looped:TICKS, ksoftirqd-running"},
 	{"engine = { deferral = 1; };",
 	 "f.conf:1: deferral has the wrong type; it is written \"text\""},
+	{"engine = { deferral = \"looped:0\"; };",
+	 "f.conf:1: deferral=looped:0: the window is 1..1000000 ticks"},
+	{"engine = { hz = 0; };", "f.conf:1: hz = 0: out of range 1..10000"},
+	{"engine = { cpu = (\n { deferral = \"never\"; } ); };",
+	 "f.conf:2: this engine CPU has no number: cpu = 0;"},
+	{"engine = { cpu = (\n { cpu = 1024; } ); };",
+	 "f.conf:2: cpu = 1024: out of range 0..1023"},
+	{"engine = { cpu = (\n { cpu = 0; poller = \"thread\"; } ); };",
+	 "f.conf:2: unknown key \"poller\": the keys are cpu, deferral"},
+	{"engine = { cpu = (\n { cpu = 0; deferral = \"looped:x\"; } ); };",
+	 "f.conf:2: unknown deferral \"looped:x\": the policies are never, restart-limit, "
+	 "looped:TICKS, ksoftirqd-running"},
 	{"engine = { name = \"../x\"; };",
 	 "f.conf:1: name \"../x\": 1 to 31 letters, digits, '_', '-' or '.'"},
 	{"engine = { poller = \"napi\"; };", "f.conf:1: unknown poller \"napi\": the pollers are "

@@ -56,6 +56,40 @@ void scene_begin(struct scene *scene, bool virtual, uint64_t seed, enum poller p
 	scene_begin_with(scene, virtual, seed, (struct engine_config){.poller = poller});
 }
 
+/* What scenes use that set no policy: over_pollers_and_deferrals(). */
+static struct engine_config deferring;
+
+/* machine NULL: the host. */
+static void scene_make(struct scene *scene, const struct virtual_config *machine,
+		       struct engine_config config)
+{
+	struct cross *cross = calloc(1, sizeof(*cross));
+	struct error err = {0};
+
+	memset(scene, 0, sizeof(*scene));
+	cross->handler.ops = &cross_ops;
+	scene->cross = &cross->handler;
+	if (machine)
+		assert_int_equal(machine_virtual_create(machine, &scene->machine), 0);
+	else
+		assert_int_equal(machine_host_create(&scene->machine, &err), 0);
+	if (!config.deferral) {
+		config.deferral = deferring.deferral;
+		config.looped_ticks = deferring.looped_ticks;
+	}
+	config.machine = scene->machine;
+	config.log = scene_log;
+	config.log_arg = scene;
+	config.frames = 4096;
+	/* On the host an ordinary one will do: tests must not take the CPUs from each other. */
+	if (machine)
+		config.interrupt = (struct placement){.class = RUNNER_FIFO, .level = 50};
+	if (engine_create(&config, &scene->engine, &err))
+		fail_msg("%s", err.text);
+	scene->a = scene_port(scene, "a", NULL);
+	scene->b = scene_port(scene, "b", scene->a);
+}
+
 void scene_begin_with(struct scene *scene, bool virtual, uint64_t seed, struct engine_config config)
 {
 	scene_begin_cpus(scene, virtual, seed, 2, config);
@@ -65,27 +99,13 @@ void scene_begin_cpus(struct scene *scene, bool virtual, uint64_t seed, unsigned
 		      struct engine_config config)
 {
 	struct virtual_config machine = {.cpus = cpus, .seed = seed, .jitter_percent = 20};
-	struct cross *cross = calloc(1, sizeof(*cross));
-	struct error err = {0};
 
-	memset(scene, 0, sizeof(*scene));
-	cross->handler.ops = &cross_ops;
-	scene->cross = &cross->handler;
-	if (virtual)
-		assert_int_equal(machine_virtual_create(&machine, &scene->machine), 0);
-	else
-		assert_int_equal(machine_host_create(&scene->machine, &err), 0);
-	config.machine = scene->machine;
-	config.log = scene_log;
-	config.log_arg = scene;
-	config.frames = 4096;
-	/* On the host an ordinary one will do: tests must not take the CPUs from each other. */
-	if (virtual)
-		config.interrupt = (struct placement){.class = RUNNER_FIFO, .level = 50};
-	if (engine_create(&config, &scene->engine, &err))
-		fail_msg("%s", err.text);
-	scene->a = scene_port(scene, "a", NULL);
-	scene->b = scene_port(scene, "b", scene->a);
+	scene_make(scene, virtual ? &machine : NULL, config);
+}
+
+void scene_begin_exact(struct scene *scene, struct engine_config config)
+{
+	scene_make(scene, &(struct virtual_config){.cpus = 2, .seed = 1}, config);
 }
 
 struct port *scene_port(struct scene *scene, const char *name, struct port *partner)
@@ -394,4 +414,19 @@ void over_pollers(scene_body body)
 		print_message("  with poller %s\n", poller_name((enum poller)poller));
 		body((enum poller)poller);
 	}
+}
+
+void over_pollers_and_deferrals(scene_body body)
+{
+	over_pollers(body);
+	for (unsigned policy = 1; policy < DEFERRAL_MAX; policy++) {
+		deferring.deferral = (enum deferral)policy;
+		for (uint32_t ticks = 1; ticks <= (policy == DEFERRAL_LOOPED ? 3 : 1); ticks++) {
+			deferring.looped_ticks = ticks;
+			print_message("  with poller softirq, deferral %s, %u\n",
+				      deferral_name(deferring.deferral), ticks);
+			body(POLLER_SOFTIRQ);
+		}
+	}
+	deferring = (struct engine_config){0};
 }

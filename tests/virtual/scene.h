@@ -34,6 +34,8 @@ void scene_begin_with(struct scene *scene, bool virtual, uint64_t seed,
 /* The same on a virtual machine with so many CPUs (the host has those it has). */
 void scene_begin_cpus(struct scene *scene, bool virtual, uint64_t seed, unsigned cpus,
 		      struct engine_config config);
+/* On a virtual machine on which every cost is exact. */
+void scene_begin_exact(struct scene *scene, struct engine_config config);
 /* All packets must be free by then, or the test fails. */
 void scene_end(struct scene *scene);
 
@@ -106,5 +108,7 @@ uint64_t port_sum(const struct port *port, size_t counter_offset);
 /* Runs body once per poller, as separate cmocka assertions. */
 typedef void (*scene_body)(enum poller poller);
 void over_pollers(scene_body body);
+/* The same, and with each deferral policy of softirq in every scene that sets none. */
+void over_pollers_and_deferrals(scene_body body);
 
 #endif

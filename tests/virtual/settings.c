@@ -25,7 +25,8 @@ static void refuses(void **state)
 		"netdev_budget 0: must be 1 to 1000000",
 		"netdev_budget 1000001: must be 1 to 1000000",
 		"netdev_budget_usecs 0: must be 1 to 1000000",
-		"no such deferral policy",
+		"no such deferral; the policies are never, restart-limit, looped:TICKS, "
+		"ksoftirqd-running",
 	};
 	const struct cpu_settings never = {.deferral_set = true, .deferral = DEFERRAL_NEVER};
 	const struct counters_file *file;
@@ -120,7 +121,9 @@ static void live(enum poller poller)
 			.budget = 1 + i % 300,
 			.budget_usecs_set = true,
 			.budget_usecs = 1 + i % 7,
-			.cpus = {.deferral_set = true, .deferral = i % DEFERRAL_MAX},
+			.cpus = {.deferral_set = true,
+				 .deferral = i % DEFERRAL_MAX,
+				 .looped_ticks = 1 + i % 3},
 		};
 
 		assert_int_equal(engine_set(s.engine, &settings, NULL), 0);
