@@ -108,6 +108,11 @@ const struct counters_file *engine_counters(struct engine *engine);
  * Opens a port and (unless config->disabled) enables its NAPIs, each with the poller set for it
  * before (napier's engine_poller_set), or else the default. Its packets are dropped
  * (DROP_NO_HANDLER) until it has a handler. -EEXIST: the name is taken.
+ *
+ * With config->tx_napi a second port NAME-tx comes with it, of the kind `tx` and with as many
+ * queues, whose NAPIs make what was sent on the first go out: after a poll that has sent, the TX
+ * NAPI is scheduled instead of the kick, so that any poller on any CPU does that part. -EINVAL: the
+ * kind has no kick. Removing that port gives the kick back to who sends.
  */
 int engine_port_add(struct engine *engine, const struct port_config *config, struct port **out,
 		    struct error *err);
@@ -162,8 +167,8 @@ struct queue_settings {
 
 /*
  * 1024 of them are kept; then one more takes the place of the oldest whose port is not there, which
- * is logged. -ENOSPC: all ports are there. All or nothing. -ETIMEDOUT: a poll did not end within 1 s,
- * or those of all queues within 5 s. *took (may be NULL): the longest switch, ns.
+ * is logged. -ENOSPC: all ports are there. All or nothing. -ETIMEDOUT: a poll did not end within 1
+ * s, or those of all queues within 5 s. *took (may be NULL): the longest switch, ns.
  */
 int engine_queue_set(struct engine *engine, const char *port, int queue,
 		     const struct queue_settings *settings, int64_t *took, struct error *err);

@@ -91,6 +91,7 @@ struct context {
 	struct napi_counters *counters; /* its counters; never NULL */
 	int64_t now;			/* taken at the start of the poll */
 	bool keeps;	/* its runner keeps a NAPI that has no packets, and polls on */
+	bool foreign;	/* it is an application's thread, not a runner */
 	uint32_t index; /* small and dense, used again: spreads runners over transmit queues */
 	uint32_t received_by; /* index of the queue by which the vector came in */
 	uint64_t backlogs;    /* to be scheduled at the kick, a bit per engine CPU */

@@ -32,6 +32,7 @@ struct port_config {
 	uint32_t queues;	  /* 0: as many as the device has */
 	uint32_t ring;		  /* descriptors per ring, a power of two; 0: the kind's default */
 	bool disabled;	   /* its NAPIs stay so until napi_enable: not polled before all is set */
+	bool tx_napi;	   /* sending has NAPIs of its own: see engine_port_add */
 	char options[256]; /* what is left of the text: keys that only the kind knows */
 };
 
@@ -70,6 +71,7 @@ struct port_queue {
 	struct transmit_counters *transmit; /* likewise; written under `lock` */
 	struct lock *lock;		    /* of the transmit side; the engine's */
 	struct kernel_record *kernel;	    /* written by the kind, in control context */
+	struct napi *_Atomic tx; /* whose poll kicks; NULL: who sends does. The engine's */
 };
 
 /*
@@ -112,7 +114,10 @@ struct port_ops {
 	uint32_t (*transmit)(struct port_queue *queue, struct context *context, struct packet **v,
 			     uint32_t n);
 
-	/* Makes what was taken go out; called once per poll. NULL when transmit does that. */
+	/*
+	 * Makes what was taken go out; called once per poll of who sent it, or by the queue's TX
+	 * NAPI. NULL when transmit does that.
+	 */
 	void (*kick)(struct port_queue *queue, struct context *context);
 
 	/*

@@ -8,6 +8,7 @@
 
 #include <core/context.h>
 #include <core/engine.h>
+#include <core/napi.h>
 #include <machine/lock.h>
 
 /*
@@ -84,7 +85,15 @@ void context_kick(struct context *context)
 		backlogs_kick(context);
 	for (uint32_t i = 0; i < context->kicks; i++) {
 		struct port_queue *queue = context->kick[i];
+		struct napi *tx = atomic_load_explicit(&queue->tx, memory_order_acquire);
 
+		if (tx) {
+			if (context->foreign)
+				irq_raise(&tx->queue->irq);
+			else
+				napi_schedule(tx);
+			continue;
+		}
 		lock_acquire(queue->lock);
 		queue->port->ops->kick(queue, context);
 		lock_release(queue->lock);
@@ -94,7 +103,11 @@ void context_kick(struct context *context)
 
 int engine_context_open(struct engine *engine, struct context **out)
 {
-	return context_create(engine, out);
+	int rc = context_create(engine, out);
+
+	if (!rc)
+		(*out)->foreign = true;
+	return rc;
 }
 
 void engine_context_close(struct context *context)

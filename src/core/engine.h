@@ -71,7 +71,7 @@ void engine_unlock(struct engine *engine);
 __attribute__((format(printf, 3, 4))) void engine_log(struct engine *engine, enum log_level level,
 						      const char *format, ...);
 
-/* engine_port_add, lock held. */
+/* engine_port_add, lock held: for ports that the engine opens itself. */
 int engine_port_add_locked(struct engine *engine, const struct port_config *config,
 			   struct port **out, struct error *err);
 

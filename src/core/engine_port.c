@@ -16,14 +16,16 @@
 #include <core/context.h>
 #include <core/engine_queue.h>
 #include <core/engine_steer.h>
+#include <core/tx_napi.h>
 #include <port/netdev.h>
 
 struct engine_port {
 	struct port port;
 	struct port_config config;
-	struct napi *napi; /* one per queue */
-	struct lock *lock; /* likewise */
-	uint32_t live;	   /* queues that have begun */
+	struct napi *napi;	/* one per queue */
+	struct lock *lock;	/* likewise */
+	uint32_t live;		/* queues that have begun */
+	struct engine_port *tx; /* its TX NAPIs' port */
 };
 
 static struct engine_port *engine_port_of(struct port *port)
@@ -166,8 +168,31 @@ static int port_begin(struct engine *engine, struct engine_port *ep, struct erro
 		ep->port.ops->close(&ep->port, engine->context);
 		return rc;
 	}
-	for (uint32_t i = 0; i < ep->port.queues && !ep->config.disabled; i++)
-		napi_enable_locked(&ep->napi[i]);
+	return 0;
+}
+
+static int port_remove_locked(struct engine *engine, struct engine_port *ep, struct error *err);
+
+/* A kind that has fallen back to another may have lost what it was asked for. */
+static int tx_add_locked(struct engine *engine, struct engine_port *ep, struct error *err)
+{
+	struct port_config config;
+	struct port *tx;
+	int rc;
+
+	if (!ep->port.ops->kick) {
+		port_warn(&ep->port,
+			  "tx_napi=yes has no effect with %s, which sends without a kick",
+			  ep->port.spec);
+		return 0;
+	}
+	rc = tx_port_config(&ep->port, &config, err);
+	if (!rc)
+		rc = engine_port_add_locked(engine, &config, &tx, err);
+	if (rc)
+		return rc;
+	ep->tx = engine_port_of(tx);
+	tx_port_begin(tx);
 	return 0;
 }
 
@@ -175,25 +200,39 @@ int engine_port_add_locked(struct engine *engine, const struct port_config *conf
 			   struct port **out, struct error *err)
 {
 	struct engine_port *ep = calloc(1, sizeof(*ep));
-	int rc;
+	int rc = 0;
 
 	if (!ep)
 		return error_set(err, -ENOMEM, "no memory for a port");
 	ep->config = *config;
 	if (!ep->config.ops)
 		ep->config.ops = port_kind_find(config->kind);
-	if (!ep->config.ops) {
-		free(ep);
-		return error_set(err, -EINVAL, "no kind of port '%s'", config->kind);
-	}
-	if (!ep->config.kind[0])
+	if (!ep->config.ops)
+		rc = error_set(err, -EINVAL, "no kind of port '%s'", config->kind);
+	else if (config->tx_napi && !ep->config.ops->kick)
+		rc = error_set(err, -EINVAL,
+			       "%s:%s: tx_napi=yes: this kind sends without a kick, so there is "
+			       "nothing to do for TX NAPIs",
+			       ep->config.ops->kind, config->target);
+	else if (!ep->config.kind[0])
 		snprintf(ep->config.kind, sizeof(ep->config.kind), "%s", ep->config.ops->kind);
-	rc = port_begin(engine, ep, err);
-	if (rc)
+	if (!rc)
+		rc = port_begin(engine, ep, err);
+	if (rc) {
 		engine_port_free(ep);
-	else
-		*out = &ep->port;
-	return rc;
+		return rc;
+	}
+	if (config->tx_napi)
+		rc = tx_add_locked(engine, ep, err);
+	if (rc) {
+		port_remove_locked(engine, ep, NULL);
+		engine_port_free(ep);
+		return rc;
+	}
+	for (uint32_t i = 0; i < ep->port.queues && !config->disabled; i++)
+		napi_enable_locked(&ep->napi[i]);
+	*out = &ep->port;
+	return 0;
 }
 
 int engine_port_add(struct engine *engine, const struct port_config *config, struct port **out,
@@ -226,26 +265,66 @@ static void handler_take_away(struct port *port)
 		handler->ops->port_remove(handler, port);
 }
 
-static int port_remove_locked(struct engine *engine, struct engine_port *ep, struct error *err)
+/* A poll that has begun ends within its bound, or the port stays. */
+static int queues_disable(struct engine *engine, struct engine_port *ep, int64_t deadline,
+			  struct error *err)
 {
-	int64_t deadline = machine_now(engine->machine) + REMOVE_TIMEOUT;
-
 	for (uint32_t i = 0; i < ep->port.queues; i++)
 		if (napi_disable_locked(&ep->napi[i], time_left(engine, deadline)))
 			return error_set(err, -ETIMEDOUT,
 					 "port %s: a poll of queue %u does not end; the port stays",
 					 ep->port.name, i);
-	if (steer_port_end(&ep->port, time_left(engine, deadline)))
-		return error_set(err, -ETIMEDOUT,
-				 "port %s: a poll of a backlog that may hold its packets does not "
-				 "end; the port stays",
-				 ep->port.name);
-	port_state_set(&ep->port, PORT_DOWN);
-	handler_take_away(&ep->port);
-	machine_quiesce(engine->machine);
+	return 0;
+}
+
+/* Nobody sends to it, and its NAPIs are disabled. */
+static void port_end(struct engine *engine, struct engine_port *ep)
+{
 	engine->port[ep->port.index] = NULL;
 	queues_end(ep);
 	ep->port.ops->close(&ep->port, engine->context);
+}
+
+/* From then on who sends kicks. When it fails its queues serve again. */
+static int tx_remove_locked(struct engine *engine, struct engine_port *ep, int64_t deadline,
+			    struct error *err)
+{
+	struct engine_port *tx = ep->tx;
+	int rc;
+
+	tx_port_end(&tx->port);
+	rc = queues_disable(engine, tx, deadline, err);
+	if (rc) {
+		for (uint32_t i = 0; i < tx->port.queues; i++)
+			napi_enable_locked(&tx->napi[i]);
+		tx_port_begin(&tx->port);
+		return rc;
+	}
+	tx_port_flush(&tx->port, engine->context);
+	port_end(engine, tx);
+	engine_port_free(tx);
+	ep->tx = NULL;
+	return 0;
+}
+
+static int port_remove_locked(struct engine *engine, struct engine_port *ep, struct error *err)
+{
+	int64_t deadline = machine_now(engine->machine) + REMOVE_TIMEOUT;
+	int rc = queues_disable(engine, ep, deadline, err);
+
+	if (!rc && steer_port_end(&ep->port, time_left(engine, deadline)))
+		rc = error_set(err, -ETIMEDOUT,
+			       "port %s: a poll of a backlog that may hold its packets does not "
+			       "end; the port stays",
+			       ep->port.name);
+	if (!rc && ep->tx)
+		rc = tx_remove_locked(engine, ep, deadline, err);
+	if (rc)
+		return rc;
+	port_state_set(&ep->port, PORT_DOWN);
+	handler_take_away(&ep->port);
+	machine_quiesce(engine->machine);
+	port_end(engine, ep);
 	return 0;
 }
 
@@ -266,6 +345,12 @@ int engine_port_remove(struct engine *engine, struct port *port, struct error *e
 	int rc;
 
 	engine_lock(engine);
+	if (port->ops == &tx_port_ops) {
+		rc = tx_remove_locked(engine, engine_port_of(tx_port_of(port)),
+				      machine_now(engine->machine) + REMOVE_TIMEOUT, err);
+		engine_unlock(engine);
+		return rc;
+	}
 	rc = backlogs_used(engine, port)
 		     ? error_set(err, -EBUSY,
 				 "backlog: queues are steered through it; set their rps_cpus=none "

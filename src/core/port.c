@@ -70,6 +70,19 @@ static int number_option(struct port_config *config, const char *key, uint32_t *
 	return 0;
 }
 
+static int bool_option(struct port_config *config, const char *key, bool *out, struct error *err)
+{
+	char text[32];
+
+	if (!port_option(config, key, text, sizeof(text)))
+		return 0;
+	*out = !strcmp(text, "yes");
+	if (!*out && strcmp(text, "no"))
+		return error_set(err, -EINVAL, "%s:%s: %s=%s: must be yes or no", config->kind,
+				 config->target, key, text);
+	return 0;
+}
+
 /* A text that has to fit: cut short it would be another one. */
 static int text_option(struct port_config *config, const char *key, char *out, size_t size,
 		       struct error *err)
@@ -119,6 +132,8 @@ int port_config_parse(const char *text, struct port_config *out, struct error *e
 		rc = number_option(out, "queues", &out->queues, err);
 	if (!rc)
 		rc = number_option(out, "ring", &out->ring, err);
+	if (!rc)
+		rc = bool_option(out, "tx_napi", &out->tx_napi, err);
 	return rc;
 }
 
@@ -149,7 +164,7 @@ int port_options_end(const struct port_config *config, const char *known, struct
 	if (!config->options[0])
 		return 0;
 	return error_set(err, -EINVAL,
-			 "%s:%s: unknown option '%s'; options are netns, name, queues%s%s",
+			 "%s:%s: unknown option '%s'; options are netns, name, queues, tx_napi%s%s",
 			 config->kind, config->target, config->options, *known ? ", " : "", known);
 }
 

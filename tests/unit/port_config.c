@@ -70,7 +70,7 @@ static void names_what_is_left(void **state)
 	assert_int_equal(port_config_parse("mem:a,colour=red", &c, NULL), 0);
 	assert_int_equal(port_options_end(&c, "ring", &err), -EINVAL);
 	assert_non_null(strstr(err.text, "colour=red"));
-	assert_non_null(strstr(err.text, "netns, name, queues, ring"));
+	assert_non_null(strstr(err.text, "netns, name, queues, tx_napi, ring"));
 }
 
 int main(void)

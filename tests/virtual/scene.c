@@ -108,6 +108,23 @@ void scene_begin_exact(struct scene *scene, struct engine_config config)
 	scene_make(scene, &(struct virtual_config){.cpus = 2, .seed = 1}, config);
 }
 
+bool scene_tx(void)
+{
+	return getenv("SCENE_TX_NAPI");
+}
+
+/* The first port has CPU 0, as it has without TX NAPIs. */
+static void tx_place(struct scene *scene, const char *name)
+{
+	struct queue_settings settings = {.cpu_set = true, .cpu = strcmp(name, "a") != 0};
+	char tx[64];
+
+	assert_int_equal(engine_queue_set(scene->engine, name, -1, &settings, NULL, NULL), 0);
+	snprintf(tx, sizeof(tx), "%s-tx", name);
+	settings.cpu = 1;
+	assert_int_equal(engine_queue_set(scene->engine, tx, -1, &settings, NULL, NULL), 0);
+}
+
 struct port *scene_port(struct scene *scene, const char *name, struct port *partner)
 {
 	struct cross *cross = (struct cross *)scene->cross;
@@ -116,7 +133,9 @@ struct port *scene_port(struct scene *scene, const char *name, struct port *part
 	struct port *port;
 	char text[64];
 
-	snprintf(text, sizeof(text), "mem:%s", name);
+	if (scene_tx())
+		tx_place(scene, name);
+	snprintf(text, sizeof(text), "mem:%s%s", name, scene_tx() ? ",tx_napi=yes" : "");
 	assert_int_equal(port_config_parse(text, &config, &err), 0);
 	if (engine_port_add(scene->engine, &config, &port, &err))
 		fail_msg("%s", err.text);
@@ -125,6 +144,14 @@ struct port *scene_port(struct scene *scene, const char *name, struct port *part
 	if (partner)
 		atomic_store(&cross->partner[partner->index], port);
 	return port;
+}
+
+void scene_partner(struct scene *scene, struct port *a, struct port *b)
+{
+	struct cross *cross = (struct cross *)scene->cross;
+
+	atomic_store(&cross->partner[a->index], b);
+	atomic_store(&cross->partner[b->index], a);
 }
 
 static bool never(void *arg)

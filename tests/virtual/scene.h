@@ -39,8 +39,16 @@ void scene_begin_exact(struct scene *scene, struct engine_config config);
 /* All packets must be free by then, or the test fails. */
 void scene_end(struct scene *scene);
 
+/*
+ * SCENE_TX_NAPI is in the environment: every port has TX NAPIs, with which the same bodies have to
+ * come out right. They are on CPU 1, so that CPU 0 is what it is without them.
+ */
+bool scene_tx(void);
+
 /* Adds a mem port; partner NULL: none yet. */
 struct port *scene_port(struct scene *scene, const char *name, struct port *partner);
+/* What comes in by either goes out by the other. */
+void scene_partner(struct scene *scene, struct port *a, struct port *b);
 /* Lets time go on. */
 void scene_run(struct scene *scene, int64_t ns);
 /* The last warning that has this in it, or NULL. */

@@ -47,7 +47,11 @@ static const struct handler_ops endless_ops = {.name = "endless", .input = endle
 
 static void set_poller(struct scene *s, enum poller poller)
 {
+	struct napi *tx = s->a->queue[0].tx;
+
 	assert_int_equal(napi_poller_set(s->a->queue[0].napi, poller, NSEC_PER_SEC, NULL, NULL), 0);
+	if (tx)
+		assert_int_equal(napi_poller_set(tx, poller, NSEC_PER_SEC, NULL, NULL), 0);
 }
 
 /* `packets` go round in port a for ever; the control side stays within its bound (I5). */
