@@ -105,9 +105,10 @@ struct pool *engine_pool(struct engine *engine);
 const struct counters_file *engine_counters(struct engine *engine);
 
 /*
- * Opens a port and (unless config->disabled) enables its NAPIs, each with the poller set for it
- * before (napier's engine_poller_set), or else the default. Its packets are dropped
- * (DROP_NO_HANDLER) until it has a handler. -EEXIST: the name is taken.
+ * Opens a port and (unless config->disabled) enables its NAPIs, each with the poller that is set
+ * for it (engine_queue_set, also before), or that config asks for, or its kind, or else the
+ * default. Its packets are dropped (DROP_NO_HANDLER) until it has a handler. -EEXIST: the name is
+ * taken. -EOPNOTSUPP: a poller is set or asked for that cannot poll it.
  *
  * With config->tx_napi a second port NAME-tx comes with it, of the kind `tx` and with as many
  * queues, whose NAPIs make what was sent on the first go out: after a poll that has sent, the TX
@@ -116,6 +117,13 @@ const struct counters_file *engine_counters(struct engine *engine);
  */
 int engine_port_add(struct engine *engine, const struct port_config *config, struct port **out,
 		    struct error *err);
+/*
+ * Likewise, and asks for the poller workqueue whatever config says: for ports whose polls are long,
+ * so that they are spread over the workers and nobody else on their CPU waits for them. What is set
+ * for the port comes first here as well.
+ */
+int engine_port_add_threaded(struct engine *engine, const struct port_config *config,
+			     struct port **out, struct error *err);
 /*
  * Disables its NAPIs, takes it from its handler, closes it, frees it. -ETIMEDOUT: a poll did not
  * end within the bound (5 s for all of its queues); then nothing has been freed and the port stays,

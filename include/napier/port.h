@@ -31,8 +31,10 @@ struct port_config {
 	char netns[64];		  /* name under /run/netns, or a path; empty: the caller's */
 	uint32_t queues;	  /* 0: as many as the device has */
 	uint32_t ring;		  /* descriptors per ring, a power of two; 0: the kind's default */
-	bool disabled;	   /* its NAPIs stay so until napi_enable: not polled before all is set */
-	bool tx_napi;	   /* sending has NAPIs of its own: see engine_port_add */
+	bool disabled;	 /* its NAPIs stay so until napi_enable: not polled before all is set */
+	bool tx_napi;	 /* sending has NAPIs of its own: see engine_port_add */
+	bool poller_set; /* asks for a poller, in place of what its kind asks for */
+	enum poller poller;
 	char options[256]; /* what is left of the text: keys that only the kind knows */
 };
 
@@ -81,6 +83,21 @@ struct port_queue {
 struct port_ops {
 	const char *kind;
 	const char *help; /* one line: target and options */
+
+	/*
+	 * The poller that suits it, for one whose polls are long, or have another reason. What a
+	 * person sets for the port comes first, then what its port_config asks for, then this; the
+	 * engine's default is for kinds that do not mind.
+	 */
+	bool poller_set;
+	enum poller poller;
+
+	/*
+	 * A bit (1 << POLLER_…) for each poller that can poll it; 0: all can. One that can do
+	 * without interrupts only, say, has busy-poll alone. Asking for another one fails, and a
+	 * default that is not among them gives way to its own wish, or to the first of them.
+	 */
+	uint32_t pollers;
 
 	/*
 	 * Opens the device, sets port->queues, features, mode and private data, and each queue's

@@ -246,6 +246,16 @@ int engine_port_add(struct engine *engine, const struct port_config *config, str
 	return rc;
 }
 
+int engine_port_add_threaded(struct engine *engine, const struct port_config *config,
+			     struct port **out, struct error *err)
+{
+	struct port_config threaded = *config;
+
+	threaded.poller_set = true;
+	threaded.poller = POLLER_WORKQUEUE;
+	return engine_port_add(engine, &threaded, out, err);
+}
+
 /* A queue whose turn comes late is still asked once. */
 static int64_t time_left(struct engine *engine, int64_t deadline)
 {

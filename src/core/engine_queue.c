@@ -138,12 +138,36 @@ static struct softnet *softnet_default(struct engine *engine, const struct port_
 	return &engine->softnet[(first + queue->index) % engine->cpus];
 }
 
+/* What is asked for it, in the order in which that counts; what it can be polled by, else. */
+static int poller_choose(const struct port_queue *queue, const struct queue_settings *settings,
+			 enum poller *out, struct error *err)
+{
+	const struct port_config *config = engine_port_config(queue->port);
+	const struct port_ops *ops = queue->port->ops;
+
+	*out = queue->port->engine->config.poller;
+	if (settings->poller_set)
+		*out = settings->poller;
+	else if (config->poller_set)
+		*out = config->poller;
+	else if (ops->poller_set)
+		*out = ops->poller;
+	else if (ops->pollers && !(ops->pollers >> *out & 1))
+		*out = (enum poller)__builtin_ctz(ops->pollers);
+	return port_poller_check(queue->port, *out, err);
+}
+
 int queue_begin(struct port_queue *queue, struct napi *napi, struct lock *lock, struct error *err)
 {
 	struct engine *engine = queue->port->engine;
 	struct queue_settings settings;
+	enum poller poller;
 	int rc;
 
+	settings_find(&engine->settings, queue->port->name, (int)queue->index, &settings);
+	rc = poller_choose(queue, &settings, &poller, err);
+	if (rc)
+		return rc;
 	napi->record = record_take(engine, queue);
 	if (!napi->record)
 		return error_set(err, -ENOSPC, "no room for another queue: queues_max is %u",
@@ -151,7 +175,6 @@ int queue_begin(struct port_queue *queue, struct napi *napi, struct lock *lock, 
 	rc = lock_init(lock);
 	if (rc)
 		return error_set(err, rc, "%s: no lock: %s", queue->port->name, strerror(-rc));
-	settings_find(&engine->settings, queue->port->name, (int)queue->index, &settings);
 	napi->engine = engine;
 	napi->queue = queue;
 	napi->poll = queue->port->ops->poll ? queue->port->ops->poll : queue_poll;
@@ -166,7 +189,7 @@ int queue_begin(struct port_queue *queue, struct napi *napi, struct lock *lock, 
 	queue->transmit = &napi->record->transmit;
 	queue->kernel = &napi->record->kernel;
 	queue->lock = lock;
-	rc = napi_init(napi, settings.poller_set ? settings.poller : engine->config.poller, err);
+	rc = napi_init(napi, poller, err);
 	if (rc) {
 		queue->lock = NULL;
 		lock_destroy(lock);

@@ -13,10 +13,17 @@
 static int settings_check(struct engine *engine, const char *port, const struct queue_settings *s,
 			  struct error *err)
 {
+	const struct port *opened = engine_port_find(engine, port);
 	char there[128];
 
 	if (s->poller_set && (unsigned)s->poller >= POLLER_MAX)
 		return error_set(err, -EINVAL, "no such poller; there are: %s", poller_list());
+	if (s->poller_set && opened) {
+		int rc = port_poller_check(opened, s->poller, err);
+
+		if (rc)
+			return rc;
+	}
 	if (s->weight_set && (!s->weight || s->weight > NAPI_WEIGHT_MAX))
 		return error_set(err, -ERANGE, "weight %u: must be 1 to %u", s->weight,
 				 NAPI_WEIGHT_MAX);

@@ -8,6 +8,7 @@
 #include <napier/napi.h>
 
 struct poller_thread;
+struct port;
 struct softnet;
 struct steer;
 
@@ -68,6 +69,9 @@ struct poller_ops {
 extern const struct poller_ops softirq_poller, thread_poller, workqueue_poller, busy_poller;
 
 const struct poller_ops *poller_ops(enum poller poller);
+
+/* Any context. -EINVAL: no such poller. -EOPNOTSUPP: it cannot poll ports of this kind. */
+int port_poller_check(const struct port *port, enum poller poller, struct error *err);
 
 /* Control context. busy-poll rests after so long without a packet; 0: never. */
 void napi_idle_suspend_set(struct napi *napi, uint32_t usecs);

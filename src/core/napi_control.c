@@ -139,6 +139,9 @@ int napi_switch(struct napi *napi, enum poller poller, struct softnet *softnet, 
 		*took = 0;
 	if (poller == before && softnet == napi->softnet)
 		return 0;
+	rc = port_poller_check(queue->port, poller, err);
+	if (rc)
+		return rc;
 	if (changes) {
 		rc = poller_ops(poller)->prepare(napi, softnet, err);
 		if (rc)

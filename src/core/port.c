@@ -236,3 +236,23 @@ void port_state_set(struct port *port, enum port_state state)
 	}
 	machine_notify(port->machine);
 }
+
+int port_poller_check(const struct port *port, enum poller poller, struct error *err)
+{
+	uint32_t can = port->ops->pollers;
+	char list[64] = "";
+
+	if ((unsigned)poller >= POLLER_MAX)
+		return error_set(err, -EINVAL, "no such poller; there are: %s", poller_list());
+	if (!can || can >> poller & 1)
+		return 0;
+	for (unsigned i = 0; i < POLLER_MAX; i++) {
+		size_t used = strlen(list);
+
+		if (can >> i & 1)
+			snprintf(list + used, sizeof(list) - used, "%s%s", used ? ", " : "",
+				 poller_name((enum poller)i));
+	}
+	return error_set(err, -EOPNOTSUPP, "port %s: poller %s cannot poll %s ports: poller=%s",
+			 port->name, poller_name(poller), port->ops->kind, list);
+}
