@@ -28,8 +28,7 @@
 
 #include <lab/clock.h>
 #include <lab/compare.h>
-
-#include "frames.h"
+#include <lab/frames.h>
 
 #define RUNDIR "/run/napier"
 #define SETTLE (200 * NSEC_PER_MSEC)
@@ -183,11 +182,12 @@ struct window {
 static int window_measure(struct bench *b, const char *out, uint64_t rate, pid_t forwarder,
 			  struct frames_sink *sink, struct window *w, struct error *err)
 {
+	static const uint8_t to[6] = {2, 0, 0, 0, 0, 2}, from[6] = {2, 0, 0, 0, 0, 1};
+	uint8_t frame[FRAME];
 	struct frames_config config = {
 		.netns = b->lab->namespace[b->generator].path,
 		.interface = out,
-		.source = {2, 0, 0, 0, 0, 1},
-		.destination = {2, 0, 0, 0, 0, 2},
+		.frame = frame,
 		.length = FRAME,
 		.rate = rate,
 		.cpu = b->cpu[TOGETHER],
@@ -195,8 +195,10 @@ static int window_measure(struct bench *b, const char *out, uint64_t rate, pid_t
 	pid_t ours[] = {getpid(), forwarder};
 	struct frames_generator *g;
 	struct cputime begin;
-	int ret = frames_generator_start(&config, &g, err);
+	int ret;
 
+	frames_plain(frame, to, from, FRAME);
+	ret = frames_generator_start(&config, &g, err);
 	if (ret)
 		return ret;
 	clock_sleep(SETTLE);
@@ -342,8 +344,7 @@ static void row_print(const struct bench *b, enum contestant who, enum place pla
 	printf("%-30s %8.3f %7.3f-%-6.3f %6.2f %10.0f %8.2f%%\n", contestants[who].name,
 	       series_median(&f->rate) / 1e6, series_min(&f->rate) / 1e6,
 	       series_max(&f->rate) / 1e6, top > 0 ? series_median(&f->rate) / top : 0,
-	       series_median(&f->cost) - (who == CABLE ? 0 : cable),
-	       series_median(&f->loss) * 100);
+	       series_median(&f->cost) - (who == CABLE ? 0 : cable), series_median(&f->loss) * 100);
 }
 
 static void place_print(const struct bench *b, enum place place)

@@ -42,7 +42,7 @@ static void gaps_explain(const struct demo *demo, FILE *out)
 {
 	bool samples = false, cpu = false;
 
-	for (unsigned kind = 0; kind < FORWARDER_KINDS; kind++) {
+	for (unsigned kind = 0; kind < COMPARE_KINDS; kind++) {
 		for (unsigned load = 0; load < COMPARE_LOADS; load++) {
 			const struct compare_cell *cell = &demo->result->cell[kind][load];
 
@@ -98,7 +98,7 @@ static void rows_print(const struct demo *demo, FILE *out)
 	struct table *table = table_create(sizeof(titles) / sizeof(*titles), titles);
 
 	for (unsigned load = 0; load < COMPARE_LOADS; load++) {
-		for (unsigned kind = 0; kind < FORWARDER_KINDS; kind++) {
+		for (unsigned kind = 0; kind < COMPARE_KINDS; kind++) {
 			if (!demo->result->skipped[kind][0])
 				row_print(table, demo, kind, load);
 		}
@@ -207,7 +207,7 @@ static double most_others(const struct compare_result *result)
 {
 	double most = 0;
 
-	for (unsigned kind = 0; kind < FORWARDER_KINDS; kind++) {
+	for (unsigned kind = 0; kind < COMPARE_KINDS; kind++) {
 		for (unsigned load = 0; load < COMPARE_LOADS; load++) {
 			double others = result->cell[kind][load].others;
 
@@ -236,7 +236,7 @@ void demo_print(const struct demo *demo, FILE *out)
 	cost_explain(demo, out);
 	switching_explain(demo, out);
 	gaps_explain(demo, out);
-	for (unsigned kind = 0; kind < FORWARDER_KINDS; kind++) {
+	for (unsigned kind = 0; kind < COMPARE_KINDS; kind++) {
 		if (demo->result->skipped[kind][0])
 			fprintf(out, "Left out: %s: %s.\n", forwarder_name(kind),
 				demo->result->skipped[kind]);
@@ -303,7 +303,7 @@ int demo_print_json(const struct demo *demo, FILE *out)
 	json_t *rows = json_array(), *skipped = json_array(), *notes = json_array(), *o;
 
 	for (unsigned load = 0; load < COMPARE_LOADS; load++) {
-		for (unsigned kind = 0; kind < FORWARDER_KINDS; kind++) {
+		for (unsigned kind = 0; kind < COMPARE_KINDS; kind++) {
 			if (!result->skipped[kind][0])
 				json_array_append_new(rows, cell_json(demo, kind, load));
 			else if (!load)

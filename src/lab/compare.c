@@ -316,10 +316,10 @@ static int rounds_run(struct compare *c, struct error *err)
 {
 	int ret = 0;
 
-	c->total = c->plan->rounds * FORWARDER_KINDS * COMPARE_LOADS + 1;
+	c->total = c->plan->rounds * COMPARE_KINDS * COMPARE_LOADS + 1;
 	for (unsigned round = 0; round < c->plan->rounds && !ret; round++) {
-		for (unsigned i = 0; i < FORWARDER_KINDS && !ret; i++)
-			ret = row_run(c, round % 2 ? FORWARDER_KINDS - 1 - i : i, err);
+		for (unsigned i = 0; i < COMPARE_KINDS && !ret; i++)
+			ret = row_run(c, round % 2 ? COMPARE_KINDS - 1 - i : i, err);
 	}
 	return ret ? ret : switching_run(c, err);
 }
@@ -330,7 +330,7 @@ static struct compare_result *result_create(void)
 
 	if (!r)
 		return NULL;
-	for (unsigned k = 0; k < FORWARDER_KINDS; k++) {
+	for (unsigned k = 0; k < COMPARE_KINDS; k++) {
 		for (unsigned l = 0; l < COMPARE_LOADS; l++)
 			histogram_reset(&r->cell[k][l].latency);
 	}

@@ -18,7 +18,10 @@
 #include "lab/rr.h"
 #include "lab/series.h"
 
-enum { COMPARE_LOADS = 2 };
+enum {
+	COMPARE_LOADS = 2,
+	COMPARE_KINDS = FORWARDER_NAPIER_THREAD + 1, /* of forwarders, from the first on */
+};
 
 struct compare_plan {
 	const char *napier; /* path of the program */
@@ -37,9 +40,9 @@ struct compare_plan {
 
 /* One forwarder under one load. */
 struct compare_cell {
-	struct series rate; /* transactions a second */
-	struct series cpu;  /* us of CPU a transaction: cputime.h's cost */
-	struct series own;  /* us of CPU a transaction in the forwarder's own threads */
+	struct series rate;	    /* transactions a second */
+	struct series cpu;	    /* us of CPU a transaction: cputime.h's cost */
+	struct series own;	    /* us of CPU a transaction in the forwarder's own threads */
 	struct histogram latency;   /* ns, all rounds together */
 	uint64_t lost, retransmits; /* over all rounds, warm-up included */
 	double others;		    /* most CPU that other programs used in a round, in CPUs */
@@ -58,9 +61,8 @@ struct compare_switching {
 };
 
 struct compare_result {
-	struct compare_cell cell[FORWARDER_KINDS][COMPARE_LOADS];
-	char skipped[FORWARDER_KINDS]
-		    [ERROR_TEXT_MAX]; /* why there is no such row; empty: there is */
+	struct compare_cell cell[COMPARE_KINDS][COMPARE_LOADS];
+	char skipped[COMPARE_KINDS][ERROR_TEXT_MAX]; /* why there is no such row; empty: there is */
 	struct compare_switching switching;
 	int64_t duration; /* ns, of everything */
 };

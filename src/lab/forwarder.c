@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <control/client.h>
@@ -24,6 +25,8 @@ static const struct {
 	[FORWARDER_KERNEL_THREADED] = {"kernel bridge, threaded NAPI", "kernel-threaded"},
 	[FORWARDER_NAPIER_SOFTIRQ] = {"napier, poller softirq", "napier-softirq"},
 	[FORWARDER_NAPIER_THREAD] = {"napier, poller thread", "napier-thread"},
+	[FORWARDER_NAPIER_WORKQUEUE] = {"napier, poller workqueue", "napier-workqueue"},
+	[FORWARDER_NAPIER_BUSY_POLL] = {"napier, poller busy-poll", "napier-busy-poll"},
 };
 
 const char *forwarder_name(enum forwarder_kind kind)
@@ -130,29 +133,69 @@ static int engine_wait(struct forwarder *f, struct error *err)
 	return 0;
 }
 
+static enum poller poller_of(enum forwarder_kind kind)
+{
+	switch (kind) {
+	case FORWARDER_NAPIER_THREAD:
+		return POLLER_THREAD;
+	case FORWARDER_NAPIER_WORKQUEUE:
+		return POLLER_WORKQUEUE;
+	case FORWARDER_NAPIER_BUSY_POLL:
+		return POLLER_BUSY_POLL;
+	default:
+		return POLLER_SOFTIRQ;
+	}
+}
+
+/*
+ * A file that the child inherits; it is gone with the last who has it open. One that has a file
+ * names its ports there.
+ */
+static int settings_file(const char *settings, char port[2][128], struct error *err)
+{
+	int fd = memfd_create("settings", 0);
+
+	if (fd < 0 ||
+	    dprintf(fd, "engine = { %s };\nports = ({ port = \"%s\"; }, { port = \"%s\"; });\n",
+		    settings, port[0], port[1]) < 0)
+		return error_set(err, -errno, "a file for settings: %s", strerror(errno));
+	lseek(fd, 0, SEEK_SET);
+	return fd;
+}
+
 static int napier_start(struct forwarder *f, struct error *err)
 {
 	const struct forwarder_site *site = f->site;
 	const char *netns = site->lab->namespace[site->ns].path;
-	char name[32], port[2][128], cpus[128];
+	char name[32], port[2][128], cpus[128], file[32];
 	const char *argv[] = {site->napier, "run",	"--run-dir", site->rundir, "--name",
 			      name,	    "--poller", NULL,	     port[0],	   port[1],
 			      NULL,	    NULL,	NULL};
-	int ret;
+	int ret, fd = -1, n = 10;
 
-	argv[7] = poller_name(f->kind == FORWARDER_NAPIER_THREAD ? POLLER_THREAD : POLLER_SOFTIRQ);
+	argv[7] = poller_name(poller_of(f->kind));
 	snprintf(name, sizeof(name), "lab%d", getpid());
 	for (int i = 0; i < 2; i++)
 		snprintf(port[i], sizeof(port[i]), "%s:%s,netns=%s", site->port, site->interface[i],
 			 netns);
 	if (!cpuset_empty(&site->cpus)) {
 		cpuset_format(&site->cpus, cpus, sizeof(cpus));
-		argv[10] = "--cpus";
-		argv[11] = cpus;
+		argv[n++] = "--cpus";
+		argv[n++] = cpus;
+	}
+	if (site->settings) {
+		fd = settings_file(site->settings, port, err);
+		if (fd < 0)
+			return fd;
+		snprintf(file, sizeof(file), "/proc/self/fd/%d", fd);
+		argv[8] = "--config";
+		argv[9] = file;
 	}
 	ret = rundir_find(&f->engine, site->rundir, name, err);
 	if (!ret)
 		ret = child_start(&f->child, argv, &site->cpus, err);
+	if (fd >= 0)
+		close(fd);
 	return ret ? ret : engine_wait(f, err);
 }
 
@@ -170,12 +213,15 @@ int forwarder_start(const struct forwarder_site *site, enum forwarder_kind kind,
 		break;
 	case FORWARDER_KERNEL:
 		ret = bridge_start(site, err);
+		if (!ret && site->steered)
+			ret = netlab_rps_set(site->lab, site->ns, site->interface[0],
+					     (int)cpuset_next(&site->cpus, 0), err);
 		break;
-	case FORWARDER_NAPIER_SOFTIRQ:
-	case FORWARDER_NAPIER_THREAD:
-		ret = napier_start(out, err);
+	case FORWARDER_NONE:
+	case FORWARDER_KINDS:
 		break;
 	default:
+		ret = napier_start(out, err);
 		break;
 	}
 	if (ret)
@@ -204,6 +250,30 @@ pid_t forwarder_pid(const struct forwarder *f)
 	return f->child.pid;
 }
 
+int forwarder_polls(const struct forwarder *f, uint64_t *packets, uint64_t *polls)
+{
+	const struct counters_file *file;
+	struct error err;
+	int ret;
+
+	if (!f->child.pid)
+		return -EOPNOTSUPP;
+	ret = counters_map(&f->engine, &file, &err);
+	if (ret)
+		return ret;
+	*packets = *polls = 0;
+	for (uint32_t i = 0; i < file->queues; i++) {
+		const struct queue_record *r = counters_queue_at(file, i);
+
+		if (!r->in_use)
+			continue;
+		*packets += counter_read(&r->napi.received);
+		*polls += counter_read(&r->napi.polls) - counter_read(&r->napi.empty_polls);
+	}
+	counters_unmap(file);
+	return 0;
+}
+
 int forwarder_stop(struct forwarder *f, struct error *err)
 {
 	const struct forwarder_site *site = f->site;
@@ -217,6 +287,8 @@ int forwarder_stop(struct forwarder *f, struct error *err)
 					   false, &ignored);
 		}
 	}
+	if (f->kind == FORWARDER_KERNEL && site->steered)
+		netlab_rps_set(site->lab, site->ns, site->interface[0], -1, &ignored);
 	if (f->kind == FORWARDER_KERNEL || f->kind == FORWARDER_KERNEL_THREADED)
 		netlab_link_delete(site->lab, site->ns, BRIDGE, &ignored);
 	return child_stop(&f->child, err);

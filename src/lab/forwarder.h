@@ -18,6 +18,8 @@ enum forwarder_kind {
 	FORWARDER_KERNEL_THREADED,
 	FORWARDER_NAPIER_SOFTIRQ,
 	FORWARDER_NAPIER_THREAD,
+	FORWARDER_NAPIER_WORKQUEUE,
+	FORWARDER_NAPIER_BUSY_POLL,
 	FORWARDER_KINDS
 };
 
@@ -35,6 +37,9 @@ struct forwarder_site {
 	const char *port;      /* kind of napier's ports: "xdp", "packet" */
 	const char *rundir;    /* napier's run directories are made there */
 	struct cpuset cpus;    /* of its threads; empty: any */
+	/* The kernel's softirq works there too: by RPS on the first interface, on the first CPU. */
+	bool steered;
+	const char *settings; /* of napier's engine, as in its configuration file; NULL: none */
 };
 
 struct forwarder {
@@ -54,6 +59,11 @@ int forwarder_start(const struct forwarder_site *site, enum forwarder_kind kind,
 int64_t forwarder_cpu(const struct forwarder *f);
 /* Its process; 0: none. */
 pid_t forwarder_pid(const struct forwarder *f);
+/*
+ * What napier's NAPIs have received, and in how many polls that found something. -EOPNOTSUPP: not
+ * napier.
+ */
+int forwarder_polls(const struct forwarder *f, uint64_t *packets, uint64_t *polls);
 /* An error is of napier's end: it failed, or lost packets. */
 int forwarder_stop(struct forwarder *f, struct error *err);
 

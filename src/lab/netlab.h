@@ -69,6 +69,8 @@ int netlab_address_add(struct netlab *lab, unsigned ns, const char *interface, c
 		       unsigned prefix, struct error *err);
 int netlab_link_up(struct netlab *lab, unsigned ns, const char *interface, bool up,
 		   struct error *err);
+int netlab_mac_set(struct netlab *lab, unsigned ns, const char *interface, const uint8_t mac[6],
+		   struct error *err);
 int netlab_link_delete(struct netlab *lab, unsigned ns, const char *interface, struct error *err);
 int netlab_bridge_add(struct netlab *lab, unsigned ns, const char *bridge, struct error *err);
 /* bridge NULL: out of its bridge. */
@@ -88,5 +90,9 @@ int netlab_offload_set(struct netlab *lab, unsigned ns, const char *interface,
  */
 int netlab_threaded_set(struct netlab *lab, unsigned ns, const char *interface, bool on,
 			struct error *err);
+
+/* The interface's packets are worked on by this CPU's softirq (RPS); -1: where they arrive. */
+int netlab_rps_set(struct netlab *lab, unsigned ns, const char *interface, int cpu,
+		   struct error *err);
 
 #endif

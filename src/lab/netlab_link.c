@@ -20,6 +20,8 @@
 #include <linux/sockios.h>
 #include <linux/veth.h>
 
+#include <napier/machine.h>
+
 #include "lab/netlab.h"
 
 enum { REQUEST_MAX = 1024 };
@@ -208,6 +210,22 @@ int netlab_offload_set(struct netlab *lab, unsigned ns, const char *interface,
 		    "setting an offload of", &lab->namespace[ns], interface, err);
 }
 
+int netlab_mac_set(struct netlab *lab, unsigned ns, const char *interface, const uint8_t mac[6],
+		   struct error *err)
+{
+	int index = index_of(&lab->namespace[ns], interface, err);
+	struct ifinfomsg *link;
+	struct request r;
+
+	if (index < 0)
+		return index;
+	link = request_link(&r, RTM_NEWLINK, 0);
+	link->ifi_index = index;
+	mnl_attr_put(r.header, IFLA_ADDRESS, 6, mac);
+	return told(request_send(&r, &lab->namespace[ns]), "setting the address of",
+		    &lab->namespace[ns], interface, err);
+}
+
 /* In a child: sysfs shows the interfaces of the namespace that it was mounted in. */
 static int sysfs_write(int netns, const char *path, const char *text)
 {
@@ -223,17 +241,17 @@ static int sysfs_write(int netns, const char *path, const char *text)
 	return 0;
 }
 
-int netlab_threaded_set(struct netlab *lab, unsigned ns, const char *interface, bool on,
-			struct error *err)
+static int interface_write(struct netlab *lab, unsigned ns, const char *interface, const char *file,
+			   const char *text, struct error *err)
 {
-	char path[64];
+	char path[96];
 	int status;
 	pid_t child;
 
-	snprintf(path, sizeof(path), "/sys/class/net/%.15s/threaded", interface);
+	snprintf(path, sizeof(path), "/sys/class/net/%.15s/%s", interface, file);
 	child = fork();
 	if (child == 0)
-		_exit(sysfs_write(lab->namespace[ns].fd, path, on ? "1" : "0"));
+		_exit(sysfs_write(lab->namespace[ns].fd, path, text));
 	if (child < 0)
 		return error_set(err, -errno, "fork: %s", strerror(errno));
 	while (waitpid(child, &status, 0) < 0) {
@@ -247,4 +265,21 @@ int netlab_threaded_set(struct netlab *lab, unsigned ns, const char *interface, 
 		return error_set(err, -status, "%s in %s: %s", path, lab->namespace[ns].name,
 				 strerror(status));
 	return 0;
+}
+
+int netlab_threaded_set(struct netlab *lab, unsigned ns, const char *interface, bool on,
+			struct error *err)
+{
+	return interface_write(lab, ns, interface, "threaded", on ? "1" : "0", err);
+}
+
+int netlab_rps_set(struct netlab *lab, unsigned ns, const char *interface, int cpu,
+		   struct error *err)
+{
+	char mask[CPU_MAX / 32 * 9 + 9];
+	int n = snprintf(mask, sizeof(mask), "%x", cpu < 0 ? 0u : 1u << cpu % 32);
+
+	for (int word = cpu / 32; word > 0; word--)
+		n += snprintf(mask + n, sizeof(mask) - (size_t)n, ",00000000");
+	return interface_write(lab, ns, interface, "queues/rx-0/rps_cpus", mask, err);
 }

@@ -8,10 +8,7 @@
 #include "lab/pollers.h"
 
 const struct pollers_part *const pollers_parts[] = {
-	&pollers_cost,
-	&pollers_wake,
-	&pollers_scale,
-	NULL,
+	&pollers_cost, &pollers_wake, &pollers_scale, &pollers_forward, &pollers_flood, NULL,
 };
 
 void pollers_cpus(struct pollers_plan *plan)

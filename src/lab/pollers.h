@@ -7,7 +7,7 @@
 #define LAB_POLLERS_H
 
 #include <napier/error.h>
-#include <napier/machine.h>
+#include <napier/engine.h>
 
 #include "lab/figures.h"
 
@@ -34,7 +34,8 @@ struct pollers_part {
 
 /* In order; NULL after the last. */
 extern const struct pollers_part *const pollers_parts[];
-extern const struct pollers_part pollers_cost, pollers_wake, pollers_scale;
+extern const struct pollers_part pollers_cost, pollers_flood, pollers_forward, pollers_scale,
+	pollers_wake;
 
 /* The first CPU that this process may use makes the events, the second polls. */
 void pollers_cpus(struct pollers_plan *plan);

@@ -17,7 +17,7 @@ static struct demo demo_of(unsigned samples, bool cpu)
 	memset(&result, 0, sizeof(result));
 	strcpy(result.switching.port, "xdp");
 	histogram_reset(&result.switching.latency);
-	for (unsigned kind = 0; kind < FORWARDER_KINDS; kind++) {
+	for (unsigned kind = 0; kind < COMPARE_KINDS; kind++) {
 		for (unsigned load = 0; load < COMPARE_LOADS; load++) {
 			struct compare_cell *cell = &result.cell[kind][load];
 

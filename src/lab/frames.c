@@ -16,10 +16,10 @@
 #include <linux/bpf.h>
 #include <linux/if_link.h>
 
-#include "frames.h"
+#include "lab/frames.h"
 
 /* The kernel's pool for live frames; it polls what it has redirected once per batch. */
-enum { BATCH = 64, BURST = 1024, FRAME_MAX = 1514 };
+enum { BATCH = 64, BURST = 1024 };
 
 #define INSN(c, d, s, o, i)                                                                        \
 	((struct bpf_insn){.code = (c), .dst_reg = (d), .src_reg = (s), .off = (o), .imm = (i)})
@@ -31,7 +31,7 @@ enum { BATCH = 64, BURST = 1024, FRAME_MAX = 1514 };
 
 struct frames_generator {
 	struct frames_config config;
-	uint8_t frame[FRAME_MAX];
+	uint8_t frame[FRAMES_MAX];
 	int netns, program, link;
 	pthread_t thread;
 	_Atomic uint64_t sent;
@@ -44,6 +44,44 @@ struct frames_sink {
 	unsigned cpus;
 	uint64_t each[]; /* the counts of the CPUs, when last read */
 };
+
+void frames_plain(uint8_t *frame, const uint8_t destination[6], const uint8_t source[6],
+		  uint32_t length)
+{
+	memset(frame, 0, length);
+	memcpy(frame, destination, 6);
+	memcpy(frame + 6, source, 6);
+	frame[12] = 0x88;
+	frame[13] = 0xb5;
+}
+
+static void put(uint8_t *at, uint32_t value, unsigned bytes)
+{
+	while (bytes--)
+		*at++ = (uint8_t)(value >> 8 * bytes);
+}
+
+void frames_udp(uint8_t *frame, const uint8_t destination[6], const uint8_t source[6], uint32_t to,
+		uint32_t from, uint16_t port, uint32_t length)
+{
+	uint8_t *ip = frame + 14, *udp = ip + 20;
+	uint32_t sum = 0;
+
+	frames_plain(frame, destination, source, length);
+	put(frame + 12, 0x0800, 2);
+	put(ip, 0x4500, 2);
+	put(ip + 2, length - 14, 2);
+	ip[8] = 64;
+	ip[9] = 17;
+	put(ip + 12, from, 4);
+	put(ip + 16, to, 4);
+	for (int i = 0; i < 20; i += 2)
+		sum += (uint32_t)ip[i] << 8 | ip[i + 1];
+	put(ip + 10, ~((sum & 0xffff) + (sum >> 16)) & 0xffff, 2);
+	put(udp, port, 2);
+	put(udp + 2, port, 2);
+	put(udp + 4, length - 34, 2);
+}
 
 static int64_t now(void)
 {
@@ -207,10 +245,7 @@ int frames_generator_start(const struct frames_config *config, struct frames_gen
 		EXIT(),
 	};
 	g->config = *config;
-	memcpy(g->frame, config->destination, 6);
-	memcpy(g->frame + 6, config->source, 6);
-	g->frame[12] = 0x88; /* 0x88b5: an EtherType for local experiments */
-	g->frame[13] = 0xb5;
+	memcpy(g->frame, config->frame, config->length);
 	g->program = g->link = -1;
 	g->netns = open(config->netns, O_RDONLY | O_CLOEXEC);
 	g->program = bpf_prog_load(BPF_PROG_TYPE_XDP, "frames_out", "BSD-2-Clause", redirect,

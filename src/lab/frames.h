@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * frames: 64-byte frames into one veth, and a count of those that come out of another.
+ * frames: copies of one frame into one veth, and a count of those that come out of another.
  *
  * The generator is an XDP program run with live frames (BPF_PROG_TEST_RUN), which redirects them
  * into the veth: no socket, no skb, some 50 ns a frame. The other end of that veth has to run a
@@ -10,8 +10,8 @@
  *
  * Both enter the network namespace given as a path, for the time of the call or in their thread.
  */
-#ifndef BENCH_FRAMES_H
-#define BENCH_FRAMES_H
+#ifndef LAB_FRAMES_H
+#define LAB_FRAMES_H
 
 #include <stdint.h>
 
@@ -20,11 +20,20 @@
 struct frames_config {
 	const char *netns;
 	const char *interface;
-	uint8_t source[6], destination[6];
+	const uint8_t *frame; /* copied */
 	uint32_t length; /* bytes without the checksum at the end; at least 60 for 64 on a wire */
 	uint64_t rate;	 /* frames a second, 0: as fast as it goes */
 	int cpu;	 /* its thread is pinned here; -1: nowhere */
 };
+
+enum { FRAMES_MAX = 1514 };
+
+/* Ethernet of a type for local experiments, zeros in it. */
+void frames_plain(uint8_t *frame, const uint8_t destination[6], const uint8_t source[6],
+		  uint32_t length);
+/* UDP over IPv4 (addresses and ports in host order), without a UDP checksum. */
+void frames_udp(uint8_t *frame, const uint8_t destination[6], const uint8_t source[6], uint32_t to,
+		uint32_t from, uint16_t port, uint32_t length);
 
 struct frames_generator;
 struct frames_sink;

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* consumer: a thread of ordinary priority that receives UDP datagrams, one a call, and counts. */
+#ifndef LAB_CONSUMER_H
+#define LAB_CONSUMER_H
+
+#include <stdint.h>
+
+#include "lab/netlab.h"
+
+struct consumer;
+
+/* Listens on all addresses of the namespace when it returns. cpu -1: anywhere. */
+int consumer_start(struct netlab *lab, unsigned ns, uint16_t port, int cpu, struct consumer **out,
+		   struct error *err);
+/* Datagrams so far. */
+uint64_t consumer_count(const struct consumer *consumer);
+void consumer_stop(struct consumer *consumer);
+
+#endif
