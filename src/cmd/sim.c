@@ -10,6 +10,8 @@
 #include <lab/clock.h>
 #include <napier/machine.h>
 
+#include <core/canary.h>
+
 #include <cmd/cmd.h>
 #include <cmd/sim_print.h>
 
@@ -160,6 +162,25 @@ static int wanted_complete(struct wanted *wanted)
 	return DONE;
 }
 
+#ifdef NAPIER_CANARIES
+static int canary_take(const char *name)
+{
+	if (canary_plant(name))
+		return -1;
+	complain("sim: --canary %s: there is none of this name; there are:", name);
+	for (unsigned i = 1; canary_name(i); i++)
+		fprintf(stderr, "  %-18s %s\n", canary_name(i), canary_text(i));
+	return MISUSED;
+}
+#else
+static int canary_take(const char *name)
+{
+	return misused("sim: --canary %s: this napier has none; build one with "
+		       "meson setup -Dcanaries=true",
+		       name);
+}
+#endif
+
 static int option_take(struct wanted *wanted, int option)
 {
 	uint64_t jobs;
@@ -188,6 +209,8 @@ static int option_take(struct wanted *wanted, int option)
 	case 't':
 		wanted->trace = true;
 		return -1;
+	case 'C':
+		return canary_take(optarg);
 	default:
 		wanted->crew.sim.no_faults = true;
 		return -1;
@@ -197,17 +220,22 @@ static int option_take(struct wanted *wanted, int option)
 static int sim_command(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"seed", required_argument, NULL, 's'},	 {"seeds", required_argument, NULL, 'S'},
-		{"count", required_argument, NULL, 'c'}, {"jobs", required_argument, NULL, 'j'},
-		{"trace", no_argument, NULL, 't'},	 {"no-faults", no_argument, NULL, 'F'},
-		{"help", no_argument, NULL, 'h'},	 {0},
+		{"seed", required_argument, NULL, 's'},
+		{"seeds", required_argument, NULL, 'S'},
+		{"count", required_argument, NULL, 'c'},
+		{"jobs", required_argument, NULL, 'j'},
+		{"trace", no_argument, NULL, 't'},
+		{"no-faults", no_argument, NULL, 'F'},
+		{"canary", required_argument, NULL, 'C'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
 	};
 	struct wanted wanted = {0};
 	struct which which;
 	int option, rc;
 
 	while ((option = getopt_long(argc, argv, ":j:h", options, NULL)) != -1) {
-		rc = option && strchr("sScjtF", option)
+		rc = option && strchr("sScjtFC", option)
 			     ? option_take(&wanted, option)
 			     : which_option(&command_sim, &which, option, argv);
 		if (rc >= 0)
@@ -235,6 +263,7 @@ const struct command command_sim = {
 		 "      --count N        so many, from a random one on\n"
 		 "  -j, --jobs N         so many processes (one per CPU)\n"
 		 "      --no-faults      nothing goes wrong on purpose\n"
+		 "      --canary NAME    with this known bug planted, in a build that has them\n"
 		 "  -h, --help           this text\n\n"
 		 "Exit status: 0 when all passed, 1 when a seed failed, 2 for what was typed "
 		 "wrong.\n",

@@ -6,6 +6,7 @@
 #include <napier/handler.h>
 
 #include <core/backlog.h>
+#include <core/canary.h>
 #include <core/engine.h>
 #include <core/napi.h>
 #include <poller/softirq.h>
@@ -81,6 +82,8 @@ void backlogs_kick(struct context *context)
 	uint64_t own = own_bit(context) & left;
 
 	context->backlogs = 0;
+	if (CANARY(KICK_LEFT) && left & (left - 1))
+		left &= left - 1;
 	for (left &= ~own; left; left &= left - 1)
 		napi_schedule(backlogs->backlog[__builtin_ctzll(left)].queue->napi);
 	if (own)

@@ -8,6 +8,7 @@
 
 #include <napier/port.h>
 
+#include <core/canary.h>
 #include <core/context.h>
 #include <core/engine.h>
 #include <core/napi.h>
@@ -58,7 +59,7 @@ bool napi_schedule(struct napi *napi)
 		 * (release). */
 	} while (!atomic_compare_exchange_weak_explicit(
 		&napi->state, &state, wanted, memory_order_acq_rel, memory_order_relaxed));
-	if (state & NAPI_SCHED)
+	if (state & NAPI_SCHED && !CANARY(TWO_POLLERS))
 		return false;
 	/* The token is here until it is dispatched. */
 	napi->scheduled_at = machine_now(napi->engine->machine);
@@ -116,6 +117,11 @@ static bool release_disabled(struct napi *napi, uint32_t state)
 	napi_mask(napi);
 	if (!atomic_compare_exchange_strong(&napi->state, &state, wanted | NAPI_DISABLED))
 		return false;
+	if (CANARY(LEAK)) {
+		struct packet *p;
+
+		packet_alloc(&napi->engine->context->cache, &p, 1);
+	}
 	machine_notify(napi->engine->machine);
 	return true;
 }
@@ -240,7 +246,8 @@ bool napi_poll(struct napi *napi, struct context *context, uint32_t *work)
 	context->counters = counters;
 	context->received_by = napi->queue->index;
 	n = napi->poll(napi, context, weight);
-	context_kick(context);
+	if (!CANARY(MISSED_FLUSH) || n >= weight)
+		context_kick(context);
 	context->napi = NULL;
 	context->counters = &context->own;
 

@@ -4,6 +4,7 @@
 
 #include <napier/port.h>
 
+#include <core/canary.h>
 #include <core/checksum.h>
 #include <core/context.h>
 #include <core/napi.h>
@@ -16,6 +17,8 @@ void packet_drop(struct context *context, struct packet **v, uint32_t n, enum dr
 		return;
 	counter_add(&context->counters->dropped[reason], n);
 	packet_free(&context->cache, v, n);
+	if (CANARY(DOUBLE_FREE))
+		packet_free(&context->cache, v + n - 1, 1);
 }
 
 void packet_deliver(struct context *context, struct packet **v, uint32_t n)
@@ -43,7 +46,7 @@ static void kick_later(struct context *context, struct port_queue *queue)
  */
 static struct port_queue *queue_choose(struct context *context, struct port *port)
 {
-	uint32_t i = context->napi ? context->received_by : context->index;
+	uint32_t i = context->napi && !CANARY(REORDER) ? context->received_by : context->index;
 
 	return &port->queue[port->queues == 1 ? 0 : i % port->queues];
 }

@@ -6,6 +6,7 @@
 
 #include <napier/port.h>
 
+#include <core/canary.h>
 #include <core/context.h>
 #include <poller/busy_poll.h>
 #include <poller/softirq.h>
@@ -49,7 +50,12 @@ static void busy_round(struct busy *busy)
 	while (busy->list.first) {
 		struct napi *napi = list_take(&busy->list);
 
-		if (napi_poll(napi, busy->context, &work) && !busy_rest(napi, busy->context, work))
+		bool holds;
+
+		do
+			holds = napi_poll(napi, busy->context, &work);
+		while (CANARY(UNFAIR) && holds && work);
+		if (holds && !busy_rest(napi, busy->context, work))
 			list_append(&held, napi);
 	}
 	list_join(&busy->list, &held);

@@ -5,6 +5,7 @@
 
 #include <napier/port.h>
 
+#include <core/canary.h>
 #include <core/context.h>
 #include <poller/softirq.h>
 
@@ -68,6 +69,10 @@ static bool softirq_round(struct softnet *softnet)
 		if (napi_poll(napi, context, &work))
 			list_append(&repoll, napi);
 		budget -= work;
+		if (CANARY(OVERRUN) && unpolled.first)
+			continue;
+		if (CANARY(OFF_BY_ONE) && !budget && context->now < limit)
+			continue;
 		if (budget > 0 && context->now < limit)
 			continue;
 		if (unpolled.first || repoll.first) {
@@ -179,7 +184,8 @@ struct step softirq_irq_step(void *arg)
 	if (cause != PUNT_MAX && !again) {
 		softirq_punt(softnet, cause);
 		active_leave(softnet);
-		ksoftirqd_wake(softnet);
+		if (!CANARY(LOST_WAKEUP))
+			ksoftirqd_wake(softnet);
 		return STEP(STEP_WAIT);
 	}
 	/* What came into the inbox meanwhile is for the next step, so that a step is bounded. */
