@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 
+#include <core/backlog.h>
 #include <poller/busy_poll.h>
 #include <poller/softirq.h>
 #include <poller/thread.h>
@@ -38,7 +39,8 @@ static bool runner_fits(const struct napi *napi, enum poller poller, const struc
 static void round_check(struct sim *sim, const struct napi *napi, const struct context *context)
 {
 	const struct softnet *softnet = napi->softnet;
-	const struct engine_config *config = &sim->engine->config;
+	uint32_t budget = sim->engine->budget;
+	int64_t limit = engine_budget_ns(sim->engine);
 	struct sim_round *round = &sim->round[softnet - sim->engine->softnet];
 	uint64_t rounds = counter_read(&softnet->record->counters.rounds);
 
@@ -48,25 +50,26 @@ static void round_check(struct sim *sim, const struct napi *napi, const struct c
 		round->began = context->now;
 		return;
 	}
-	if (round->packets >= config->budget)
+	if (round->packets >= budget)
 		sim_fail(sim,
 			 "I5: a poll in a softirq round that has had %u packets, of a budget of %u",
-			 round->packets, config->budget);
-	if (context->now - round->began >= config->budget_usecs * NSEC_PER_USEC)
-		sim_fail(sim, "I5: a poll in a softirq round that has had %" PRId64 " us, of %u",
-			 (context->now - round->began) / 1000, config->budget_usecs);
+			 round->packets, budget);
+	if (context->now - round->began >= limit)
+		sim_fail(sim,
+			 "I5: a poll in a softirq round that has had %" PRId64 " us, of %" PRId64,
+			 (context->now - round->began) / 1000, limit / 1000);
 }
 
 /* I5: a step polls on for so long and no longer. */
 static void step_check(struct sim *sim, const struct context *context, const char *name)
 {
-	uint32_t usecs = sim->engine->config.budget_usecs;
+	int64_t limit = engine_budget_ns(sim->engine);
 
 	if (sim->event_began == TIME_NEVER)
 		sim->event_began = context->now;
-	else if (context->now - sim->event_began >= usecs * NSEC_PER_USEC)
-		sim_fail(sim, "I5: %s polls on after %" PRId64 " us, of %u", name,
-			 (context->now - sim->event_began) / 1000, usecs);
+	else if (context->now - sim->event_began >= limit)
+		sim_fail(sim, "I5: %s polls on after %" PRId64 " us, of %" PRId64, name,
+			 (context->now - sim->event_began) / 1000, limit / 1000);
 }
 
 void sim_check_poll(struct sim_queue *q, struct context *context, uint32_t n)
@@ -109,25 +112,43 @@ void sim_check_polled(struct sim_queue *q, uint32_t n)
 	sim_note(sim, "poll", q->port->name, "/%u %u", q->index, n);
 }
 
-/* I3, for one NAPI, to which nothing is under way. */
-void sim_check_balance(struct sim *sim, struct sim_queue *q)
+/* I3: packets that a NAPI has had are counted once, as what became of them. */
+static void counters_check(struct sim *sim, const struct napi *napi)
 {
-	const struct napi_counters *c = &q->queue->napi->record->napi;
+	const struct napi_counters *c = &napi->record->napi;
 	uint64_t in = counter_read(&c->received) + counter_read(&c->cloned);
-	uint64_t out = counter_read(&c->transmitted) + counter_read(&c->delivered);
+	uint64_t out = counter_read(&c->transmitted) + counter_read(&c->delivered) +
+		       counter_read(&c->steered);
 
 	for (int reason = 0; reason < DROP_MAX; reason++)
 		out += counter_read(&c->dropped[reason]);
-	if (in != out || counter_read(&c->received) != q->received)
+	if (in != out)
 		sim_fail(sim,
-			 "I3: %s/%u: %" PRIu64 " packets taken, %" PRIu64 " counted as received or "
-			 "copied, %" PRIu64 " as sent, delivered or dropped",
-			 q->port->name, q->index, q->received, in, out);
+			 "I3: %s/%u: %" PRIu64 " packets received or copied, %" PRIu64
+			 " sent, delivered, steered or dropped",
+			 napi->queue->port->name, napi->queue->index, in, out);
+}
+
+void sim_check_balance(struct sim *sim, struct sim_queue *q)
+{
+	const struct napi *napi = q->queue->napi;
+	uint64_t received = counter_read(&napi->record->napi.received);
+
+	counters_check(sim, napi);
+	if (received != q->received)
+		sim_fail(sim,
+			 "I3: %s/%u: %" PRIu64 " packets taken, %" PRIu64 " counted as received",
+			 q->port->name, q->index, q->received, received);
 }
 
 static uint64_t transmitted(const struct sim_queue *q)
 {
 	return counter_read(&q->queue->napi->record->napi.transmitted) - q->transmitted_before;
+}
+
+static uint64_t steered(const struct sim_queue *q)
+{
+	return counter_read(&q->queue->napi->record->napi.steered) - q->steered_before;
 }
 
 void sim_check_opened(struct sim_queue *q)
@@ -136,6 +157,7 @@ void sim_check_opened(struct sim_queue *q)
 
 	q->received = counter_read(&c->received);
 	q->transmitted_before = counter_read(&c->transmitted);
+	q->steered_before = counter_read(&c->steered);
 	q->counted = true;
 }
 
@@ -143,11 +165,41 @@ void sim_check_closed(struct sim_queue *q)
 {
 	sim_check_balance(q->sim, q);
 	q->sim->transmitted_closed += transmitted(q);
+	q->sim->steered_closed += steered(q);
+}
+
+/* Those that were purged leave holes. */
+static uint64_t backlog_standing(const struct backlog *backlog)
+{
+	uint64_t n = 0;
+
+	for (uint64_t i = backlog->taken; i != backlog->put; i++)
+		n += backlog->slot[i & backlog->mask] != NULL;
+	return n;
+}
+
+/* What was steered stands in a backlog or has been received there. */
+static void backlogs_check(struct sim *sim, uint64_t steered, uint64_t *sent)
+{
+	const struct backlogs *backlogs = sim->engine->backlogs;
+	uint64_t taken = 0;
+
+	for (uint32_t i = 0; backlogs && i < backlogs->n; i++) {
+		const struct backlog *backlog = &backlogs->backlog[i];
+		const struct napi *napi = backlog->queue->napi;
+
+		counters_check(sim, napi);
+		taken += counter_read(&napi->record->napi.received) + backlog_standing(backlog);
+		*sent += counter_read(&napi->record->napi.transmitted);
+	}
+	if (taken != steered)
+		sim_fail(sim, "I3: %" PRIu64 " packets were steered, backlogs have or had %" PRIu64,
+			 steered, taken);
 }
 
 void sim_check_totals(struct sim *sim)
 {
-	uint64_t sum = sim->transmitted_closed;
+	uint64_t sum = sim->transmitted_closed, put = sim->steered_closed;
 
 	for (unsigned i = 0; i < sim->plan.ports; i++) {
 		struct port *port = sim->port[i].port;
@@ -155,8 +207,10 @@ void sim_check_totals(struct sim *sim)
 		for (uint32_t k = 0; port && k < port->queues; k++) {
 			sim_check_balance(sim, &sim->port[i].queue[k]);
 			sum += transmitted(&sim->port[i].queue[k]);
+			put += steered(&sim->port[i].queue[k]);
 		}
 	}
+	backlogs_check(sim, put, &sum);
 	if (sum != sim->taken)
 		sim_fail(sim, "I3: NAPIs have transmitted %" PRIu64 " packets, ports took %" PRIu64,
 			 sum, sim->taken);
@@ -209,6 +263,21 @@ static void queue_check(struct sim *sim, struct sim_queue *q)
 	q->polled = q->touched = false;
 }
 
+/* The rule of core/backlog.h: what stands in one has its NAPI scheduled, when nobody is in a poll.
+ */
+static void kicks_check(struct sim *sim)
+{
+	const struct backlogs *backlogs = sim->engine->backlogs;
+
+	for (uint32_t i = 0; backlogs && i < backlogs->n; i++) {
+		const struct backlog *backlog = &backlogs->backlog[i];
+		uint32_t state = napi_state_load(backlog->queue->napi);
+
+		if (backlog->put != backlog->taken && !(state & (NAPI_SCHED | NAPI_DISABLED)))
+			sim_fail(sim, "I2: backlog/%u: packets stand in it, and no kick came", i);
+	}
+}
+
 void sim_check_event(void *arg)
 {
 	struct sim *sim = arg;
@@ -217,6 +286,7 @@ void sim_check_event(void *arg)
 		sim_fail(sim, "I7: %s allocates in its step", sim_guard_caught());
 	sim->event_began = TIME_NEVER;
 	fairness_check(sim);
+	kicks_check(sim);
 	for (unsigned i = 0; i < sim->plan.ports; i++)
 		for (unsigned k = 0; k < SIM_QUEUES; k++)
 			if (sim->port[i].queue[k].queue)

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include <poller/softirq.h>
-#include <poller/thread.h>
 
 #include <sim/sim.h>
 
@@ -100,60 +99,6 @@ static bool attempt_end(struct sim *sim, const struct attempt *a, int rc, const 
 	return !rc;
 }
 
-static bool placement_same(const struct placement *a, const struct placement *b)
-{
-	return a->class == b->class && a->level == b->level &&
-	       !memcmp(&a->cpus, &b->cpus, sizeof(a->cpus));
-}
-
-/* What was asked of a queue is so. */
-static void queue_check(struct sim *sim, struct sim_port *p, unsigned k, const char *after)
-{
-	const struct queue_settings *asked = &p->asked[k];
-	const struct napi *napi = p->port->queue[k].napi;
-	const struct queue_record *record = napi->record;
-	enum poller poller = napi_poller(napi);
-	const char *wrong = NULL;
-
-	if (poller != asked->poller || record->poller_asked != poller ||
-	    record->poller_observed != poller)
-		wrong = "poller";
-	if (napi_weight(napi) != asked->weight || record->weight != asked->weight)
-		wrong = "weight";
-	if (record->idle_suspend != asked->idle_suspend_usecs ||
-	    napi->idle_suspend != asked->idle_suspend_usecs * NSEC_PER_USEC)
-		wrong = "idle_suspend";
-	if (asked->cpu_set &&
-	    (softnet_cpu(napi->softnet) != asked->cpu || record->cpu != asked->cpu))
-		wrong = "cpu";
-	if (napi_disabled(napi) != p->disabled[k] || record->disabled != p->disabled[k])
-		wrong = "disabled";
-	if (!napi->thread != (poller != POLLER_THREAD))
-		wrong = "thread";
-	if (napi->thread && asked->cpus_set) {
-		struct placement wanted = asked->placement;
-		struct runner_observation seen;
-
-		if (cpuset_empty(&wanted.cpus))
-			wanted.cpus = sim->engine->config.cpus;
-		runner_observe(napi->thread->runner, &seen);
-		if (!placement_same(&seen.placement, &wanted))
-			wrong = "placement";
-	}
-	if (wrong)
-		sim_fail(sim, "I9: after %s, %s/%u: %s is not as asked", after, p->name, k, wrong);
-}
-
-static void ports_check(struct sim *sim, const char *after)
-{
-	for (unsigned i = 0; i < sim->plan.ports; i++) {
-		struct sim_port *p = &sim->port[i];
-
-		for (unsigned k = 0; p->port && k < p->port->queues; k++)
-			queue_check(sim, p, k, after);
-	}
-}
-
 static struct placement placement_any(struct sim *sim)
 {
 	struct placement p = {.class = RUNNER_FAIR, .level = (int)below(sim, 7) - 3};
@@ -184,26 +129,33 @@ static struct queue_settings settings_any(struct sim *sim)
 	/* Both together: what is left of a placement that was half set is the thread's own. */
 	s.cpus_set = s.class_set = !below(sim, 4);
 	s.placement = placement_any(sim);
+	s.rps_cpus_set = below(sim, 2);
+	for (unsigned n = below(sim, 3); s.rps_cpus_set && n; n--)
+		cpuset_add(&s.rps_cpus, cpu_any(sim));
+	s.rps_flow_set = !below(sim, 3);
+	s.rps_flow_cnt = below(sim, 2) ? 1u << below(sim, 6) : 0;
 	return s;
 }
 
-static void asked_merge(struct queue_settings *to, const struct queue_settings *from)
+static void set(struct sim *sim, const char *name, int queue, const struct queue_settings *s,
+		struct sim_asked *asked, uint32_t queues)
 {
-	if (from->poller_set)
-		to->poller = from->poller;
-	to->poller_set |= from->poller_set;
-	if (from->weight_set)
-		to->weight = from->weight;
-	if (from->idle_suspend_set)
-		to->idle_suspend_usecs = from->idle_suspend_usecs;
-	if (from->cpu_set) {
-		to->cpu_set = true;
-		to->cpu = from->cpu;
-	}
-	if (from->cpus_set) {
-		to->cpus_set = true;
-		to->placement = from->placement;
-	}
+	struct error err = {0};
+	struct attempt a;
+	char what[80];
+	int rc;
+
+	snprintf(what, sizeof(what), "set /%d%s%s%s%s%s%s", queue, s->poller_set ? " poller=" : "",
+		 s->poller_set ? poller_name(s->poller) : "", s->weight_set ? " weight" : "",
+		 s->cpu_set ? " cpu" : "", s->rps_cpus_set ? " rps_cpus" : "",
+		 s->rps_flow_set ? " rps_flow_cnt" : "");
+	a = attempt_begin(sim, what, name);
+	rc = engine_queue_set(sim->engine, name, queue, s, NULL, &err);
+	if (!attempt_end(sim, &a, rc, &err, name))
+		return;
+	for (unsigned k = 0; k < queues; k++)
+		if (queue < 0 || queue == (int)k)
+			sim_asked_merge(&asked[k], s);
 }
 
 static void operate_set(struct sim *sim)
@@ -212,21 +164,18 @@ static void operate_set(struct sim *sim)
 	uint32_t queues = sim->plan.port[p->index].queues;
 	int queue = below(sim, 2) ? -1 : (int)below(sim, queues);
 	struct queue_settings s = settings_any(sim);
-	struct error err = {0};
-	struct attempt a;
-	char what[80];
-	int rc;
 
-	snprintf(what, sizeof(what), "set /%d%s%s%s%s", queue, s.poller_set ? " poller=" : "",
-		 s.poller_set ? poller_name(s.poller) : "", s.weight_set ? " weight" : "",
-		 s.cpu_set ? " cpu" : "");
-	a = attempt_begin(sim, what, p->name);
-	rc = engine_queue_set(sim->engine, p->name, queue, &s, NULL, &err);
-	if (!attempt_end(sim, &a, rc, &err, p->name))
-		return;
-	for (unsigned k = 0; k < queues; k++)
-		if (queue < 0 || queue == (int)k)
-			asked_merge(&p->asked[k], &s);
+	set(sim, p->name, queue, &s, p->asked, queues);
+}
+
+/* Backlogs are polled by whom one likes, but neither moved nor steered. */
+static void operate_backlog(struct sim *sim)
+{
+	int queue = below(sim, 2) ? -1 : (int)below(sim, sim->engine->cpus);
+	struct queue_settings s = settings_any(sim);
+
+	s.cpu_set = s.rps_cpus_set = s.rps_flow_set = false;
+	set(sim, "backlog", queue, &s, sim->backlog, sim->engine->cpus);
 }
 
 /* One key of two is wrong: neither is in force. */
@@ -254,18 +203,20 @@ static void operate_disable(struct sim *sim)
 	struct sim_port *p = port_any(sim);
 	unsigned k = below(sim, sim->plan.port[p->index].queues);
 	struct attempt a;
+	bool *disabled;
 
 	if (!p->port)
 		return;
-	a = attempt_begin(sim, p->disabled[k] ? "enable" : "disable", p->name);
-	if (p->disabled[k]) {
+	disabled = &p->asked[k].disabled;
+	a = attempt_begin(sim, *disabled ? "enable" : "disable", p->name);
+	if (*disabled) {
 		if (attempt_end(sim, &a, napi_enable(p->port->queue[k].napi), NULL, p->name))
-			p->disabled[k] = false;
+			*disabled = false;
 	} else {
 		int rc = napi_disable(p->port->queue[k].napi, NSEC_PER_SEC);
 
 		if (attempt_end(sim, &a, rc, NULL, p->name))
-			p->disabled[k] = true;
+			*disabled = true;
 	}
 }
 
@@ -296,13 +247,9 @@ void sim_control_port_add(struct sim *sim, struct sim_port *p)
 		p->port = NULL;
 		return;
 	}
-	for (unsigned k = 0; k < p->port->queues; k++) {
-		/* What was set before holds; the rest is the default of the moment. */
-		if (!p->asked[k].poller_set)
-			p->asked[k].poller = sim->poller_default;
-		p->disabled[k] = config.disabled;
+	sim_asked_made(sim, p->asked, p->port->queues, config.disabled);
+	for (unsigned k = 0; k < p->port->queues; k++)
 		sim_check_opened(&p->queue[k]);
-	}
 	if (handler && engine_handler_set(sim->engine, p->port, handler, &err))
 		sim_fail(sim, "I9: %s gets no handler: %s", p->name, err.text);
 }
@@ -339,6 +286,30 @@ static void operate_default(struct sim *sim)
 
 	if (attempt_end(sim, &a, engine_poller_default_set(sim->engine, poller), NULL, "default"))
 		sim->poller_default = poller;
+}
+
+/* Keys of the engine and of its CPUs. */
+static void operate_engine(struct sim *sim)
+{
+	struct engine_settings s = {
+		.weight_set = !below(sim, 3),
+		.budget_set = below(sim, 2),
+		.budget_usecs_set = below(sim, 2),
+		.weight = 1 + below(sim, NAPI_WEIGHT_MAX),
+		.budget = 1 + below(sim, 300),
+		.budget_usecs = 10 + below(sim, 300),
+	};
+	struct cpu_settings cpu = {.deferral_set = true};
+	struct error err = {0};
+	struct attempt a = attempt_begin(sim, "set", "engine");
+
+	cpu.deferral = (enum deferral)below(sim, DEFERRAL_MAX);
+	if (!attempt_end(sim, &a, engine_set(sim->engine, &s, &err), &err, "engine"))
+		return;
+	if (s.weight_set)
+		sim->weight_default = s.weight;
+	a = attempt_begin(sim, deferral_name(cpu.deferral), "cpu");
+	attempt_end(sim, &a, engine_cpu_set(sim->engine, cpu_any(sim), &cpu, &err), &err, "cpu");
 }
 
 static void operate_link(struct sim *sim)
@@ -380,20 +351,21 @@ static void operate_steal(struct sim *sim)
 void sim_control_operate(struct sim *sim)
 {
 	static void (*const operations[])(struct sim * sim) = {
-		operate_set,	 operate_set,	  operate_set,	operate_set,   operate_disable,
-		operate_disable, operate_disable, operate_port, operate_port,  operate_handler,
-		operate_wrong,	 operate_default, operate_link, operate_steal,
+		operate_set,	 operate_set,	  operate_set,	  operate_set,
+		operate_disable, operate_backlog, operate_engine, operate_disable,
+		operate_disable, operate_port,	  operate_port,	  operate_handler,
+		operate_wrong,	 operate_default, operate_link,	  operate_steal,
 	};
 
 	operations[below(sim, sizeof(operations) / sizeof(*operations))](sim);
-	ports_check(sim, "an operation");
+	sim_asked_check(sim, "an operation");
 	sim_check_totals(sim);
 }
 
 void sim_control_set_any(struct sim *sim)
 {
 	operate_set(sim);
-	ports_check(sim, "a setting");
+	sim_asked_check(sim, "a setting");
 }
 
 void sim_control_restore(struct sim *sim)
@@ -408,8 +380,8 @@ void sim_control_restore(struct sim *sim)
 		port_state_set(p->port, PORT_UP);
 		for (unsigned k = 0; k < p->port->queues; k++) {
 			napi_enable(p->port->queue[k].napi);
-			p->disabled[k] = false;
+			p->asked[k].disabled = false;
 		}
 	}
-	ports_check(sim, "all is put back");
+	sim_asked_check(sim, "all is put back");
 }

@@ -92,6 +92,10 @@ static void engine_draw(struct random *r, struct scenario *s)
 		.worker = placement(r, s->fifo && !below(r, 3)),
 		.workers = (uint32_t)spread(r, 2, 6),
 		.poll_ns = 300 + below(r, 2000),
+		.max_backlog = (uint32_t)spread(r, 4, 128),
+		.flow_limit = below(r, 2) ? 16 : 0,
+		.sock_flow_entries = below(r, 2) ? 32 : 0,
+		.deferral = (enum deferral)below(r, DEFERRAL_MAX),
 		.packet_ns = 50 + below(r, 1000),
 	};
 	/* Sometimes not all CPUs are the engine's. */
@@ -181,7 +185,8 @@ static uint32_t frames_needed(const struct scenario *s)
 {
 	uint32_t contexts = 4 + s->engine.workers, frames = 0;
 
-	contexts += 3 * s->machine.cpus;
+	contexts += 4 * s->machine.cpus;
+	frames += s->engine.max_backlog * s->machine.cpus;
 	for (unsigned i = 0; i < s->ports; i++) {
 		contexts += s->port[i].queues;
 		frames += s->port[i].tx_ring * s->port[i].queues;

@@ -8,6 +8,7 @@
 #include <sim/sim.h>
 
 #define ETHERNET 14
+#define HEADERS (ETHERNET + 28) /* IPv4 and UDP: so that the flow hash tells flows apart */
 #define PROBE_LENGTH 64
 
 struct payload {
@@ -31,6 +32,26 @@ static void address_write(uint8_t *to, unsigned port)
 	to[5] = (uint8_t)port;
 }
 
+static void be16_write(uint8_t *to, uint16_t value)
+{
+	to[0] = (uint8_t)(value >> 8);
+	to[1] = (uint8_t)value;
+}
+
+static void headers_write(uint8_t *ip, uint16_t flow, uint16_t length)
+{
+	be16_write(ip - 2, 0x0800);
+	memset(ip, 0, HEADERS - ETHERNET);
+	ip[0] = 0x45;
+	be16_write(ip + 2, length);
+	ip[8] = 64;
+	ip[9] = 17;
+	ip[12] = ip[16] = 10;
+	be16_write(ip + 20, (uint16_t)(1000 + flow));
+	be16_write(ip + 22, 53);
+	be16_write(ip + 24, (uint16_t)(length - 20));
+}
+
 void sim_flow_write(struct sim *sim, const struct sim_arrival *a, struct packet *p)
 {
 	const struct sim_flow_plan *plan = &sim->flow[a->flow].plan;
@@ -42,9 +63,8 @@ void sim_flow_write(struct sim *sim, const struct sim_arrival *a, struct packet 
 	memset(p->data, (int)(uint8_t)a->number, plan->length);
 	address_write(p->data, plan->to);
 	address_write(p->data + 6, plan->port);
-	p->data[12] = 0x88;
-	p->data[13] = 0xb5;
-	memcpy(p->data + ETHERNET, &payload, sizeof(payload));
+	headers_write(p->data + ETHERNET, a->flow, (uint16_t)(plan->length - ETHERNET));
+	memcpy(p->data + HEADERS, &payload, sizeof(payload));
 }
 
 void sim_flow_out(struct sim *sim, unsigned port, const struct packet *p)
@@ -52,10 +72,10 @@ void sim_flow_out(struct sim *sim, unsigned port, const struct packet *p)
 	struct payload payload;
 	struct sim_flow *flow;
 
-	if (p->len < ETHERNET + sizeof(payload))
+	if (p->len < HEADERS + sizeof(payload))
 		sim_fail(sim, "I10: a packet of %u bytes goes out by %s", p->len,
 			 sim->port[port].name);
-	memcpy(&payload, p->data + ETHERNET, sizeof(payload));
+	memcpy(&payload, p->data + HEADERS, sizeof(payload));
 	if (payload.flow >= SIM_NUMBERED || payload.sum != payload_sum(sim, &payload) ||
 	    payload.length != p->len || p->next || p->total != p->len ||
 	    p->data[p->len - 1] != (uint8_t)payload.number)

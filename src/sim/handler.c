@@ -22,6 +22,15 @@ static void stall(struct sim *sim, struct port *in)
 	machine_charge(sim->machine, sim->plan.stall_ns);
 }
 
+/* An application on some CPU reads it, and says so: RFS follows. */
+static void deliver(struct sim *sim, struct context *context, struct packet **v, uint32_t n)
+{
+	if (sim->engine->config.sock_flow_entries)
+		flow_record(sim->engine, packet_flow_hash(context, v[0]),
+			    (unsigned)random_below(&sim->fault_random, sim->plan.machine.cpus));
+	packet_deliver(context, v, n);
+}
+
 static void cross_input(struct handler *handler, struct context *context, struct port *in,
 			struct packet **v, uint32_t n)
 {
@@ -32,7 +41,7 @@ static void cross_input(struct handler *handler, struct context *context, struct
 	if (h->role == ROLE_SLOW)
 		machine_charge(h->sim->machine, h->sim->plan.slow_ns * n);
 	if (h->role == ROLE_DELIVER)
-		packet_deliver(context, v, n);
+		deliver(h->sim, context, v, n);
 	else if (out)
 		port_transmit(context, out, v, n);
 	else

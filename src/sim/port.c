@@ -50,6 +50,9 @@ void sim_port_arrive(struct sim_queue *q, uint16_t flow, uint32_t number)
 	sim->result->arrived++;
 	if (q->rx_put - q->rx_taken == plan->rx_ring) {
 		sim_fault(sim, SIM_RING_FULL, q->port->name);
+		/* One that a fault lost is not owed, but the next one is. */
+		if (q->raise_lost)
+			queue_raise(q);
 		return;
 	}
 	q->rx[q->rx_put++ % SIM_RING] = (struct sim_arrival){flow, number};

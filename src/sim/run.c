@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <core/backlog.h>
 #include <machine/current.h>
 
 #include <sim/sim.h>
@@ -54,12 +55,13 @@ static void sim_begin(struct sim *sim)
 		sim_flow_init(sim, i);
 	for (unsigned i = 0; i < plan->ports; i++) {
 		sim_port_init(sim, i);
-		for (unsigned k = 0; k < SIM_QUEUES; k++) {
-			sim->port[i].asked[k].weight = sim->engine->config.weight;
-			sim->port[i].asked[k].idle_suspend_usecs = engine.idle_suspend_usecs;
-			sim->port[i].asked[k].poller = engine.poller;
-		}
+		for (unsigned k = 0; k < SIM_QUEUES; k++)
+			sim->port[i].asked[k].settings.idle_suspend_usecs =
+				engine.idle_suspend_usecs;
 	}
+	for (unsigned i = 0; i < SIM_CPUS; i++)
+		sim->backlog[i].settings.idle_suspend_usecs = engine.idle_suspend_usecs;
+	sim->weight_default = engine.weight;
 	sim->poller_default = engine.poller;
 	sim->patience = TIME_NEVER;
 }
@@ -98,6 +100,11 @@ static void phase_safety(struct sim *sim)
 
 static bool drained(struct sim *sim, bool lost_too)
 {
+	const struct backlogs *backlogs = sim->engine->backlogs;
+
+	for (uint32_t i = 0; backlogs && i < backlogs->n; i++)
+		if (backlogs->backlog[i].put != backlogs->backlog[i].taken)
+			return false;
 	for (unsigned i = 0; i < sim->plan.ports; i++)
 		for (unsigned k = 0; k < SIM_QUEUES; k++) {
 			const struct sim_queue *q = &sim->port[i].queue[k];
@@ -192,9 +199,22 @@ static void phase_liveness(struct sim *sim)
 	must_be_idle(sim);
 }
 
-static void sim_end(struct sim *sim)
+/* What the machine tells of the run. */
+static void machine_read(struct sim *sim)
 {
 	struct virtual_stats stats;
+
+	sim->result->virtual_ns = machine_now(sim->machine);
+	machine_virtual_stats(sim->machine, &stats);
+	sim->result->events = stats.events;
+	sim->result->steps = stats.steps;
+	sim_mix(sim, stats.trace_hash);
+	for (unsigned i = 0; i < VIRTUAL_FAULTS; i++)
+		sim->result->faults[i] = stats.faults[i];
+}
+
+static void sim_end(struct sim *sim)
+{
 	struct error err = {0};
 
 	sim_note(sim, "phase", "end", " ");
@@ -205,13 +225,7 @@ static void sim_end(struct sim *sim)
 	if (engine_check(sim->engine, &err))
 		sim_fail(sim, "I3: %s", err.text);
 	engine_destroy(sim->engine);
-	sim->result->virtual_ns = machine_now(sim->machine);
-	machine_virtual_stats(sim->machine, &stats);
-	sim->result->events = stats.events;
-	sim->result->steps = stats.steps;
-	sim_mix(sim, stats.trace_hash);
-	for (unsigned i = 0; i < VIRTUAL_FAULTS; i++)
-		sim->result->faults[i] = stats.faults[i];
+	machine_read(sim);
 	machine_destroy(sim->machine);
 	free(sim->frame);
 	free(sim->loot);
@@ -239,6 +253,8 @@ bool sim_run(uint64_t seed, const struct sim_options *options, struct sim_result
 		phase_liveness(sim);
 		sim_end(sim);
 		free(sim);
+	} else if (sim->machine) {
+		machine_read(sim);
 	}
 	runner_current_set(NULL); /* it may have ended inside a step */
 	sim_guard_begin(false);

@@ -8,7 +8,8 @@
  *   flow.c      what arrives, and what has to come out
  *   handler.c   where packets go
  *   hog.c       others who want the CPUs
- *   control.c   one operation after the other, each checked
+ *   control.c   one operation after the other
+ *   asked.c     what was asked for, and whether it is so
  *   check.c     what always holds, looked at after every event
  *   census.c    where the tokens of the NAPIs are
  *   guard.c     who allocates, and allocations that fail
@@ -33,6 +34,15 @@ struct sim;
 
 enum { SIM_PROBES = SIM_PORTS * SIM_QUEUES, SIM_NUMBERED = SIM_FLOWS + SIM_PROBES };
 
+/*
+ * What was asked of a queue, and so has to be found, also when its port comes back. Keys that are
+ * not set have the engine's default; the poller that of the moment at which the NAPI was made.
+ */
+struct sim_asked {
+	struct queue_settings settings;
+	bool disabled;
+};
+
 /* A packet that is not in a frame yet. */
 struct sim_arrival {
 	uint16_t flow;
@@ -56,7 +66,7 @@ struct sim_queue {
 
 	/* Of its NAPI: a queue that comes back counts on. */
 	bool counted; /* the add has succeeded */
-	uint64_t received, transmitted_before;
+	uint64_t received, transmitted_before, steered_before;
 	/* The checks' own. */
 	uint32_t event_polls; /* in the event that is happening */
 	bool polled, touched; /* in it: to be looked at after it */
@@ -73,9 +83,7 @@ struct sim_port {
 	struct port *port; /* NULL: removed */
 	struct sim_queue queue[SIM_QUEUES];
 	enum sim_role role;
-	/* What was asked for, and so has to be found, also when the port comes back. */
-	struct queue_settings asked[SIM_QUEUES];
-	bool disabled[SIM_QUEUES];
+	struct sim_asked asked[SIM_QUEUES];
 };
 
 struct sim_flow {
@@ -119,7 +127,11 @@ struct sim {
 	int64_t patience; /* with plan.fifo: they pause after this time */
 	bool faults;	  /* safety phase: things go wrong */
 	struct random fault_random;
+	/* What was asked of the engine. */
 	enum poller poller_default;
+	uint32_t weight_default;
+	struct sim_asked backlog[SIM_CPUS];
+	bool backlogs; /* they are there */
 
 	struct context *thief; /* who takes frames, so that the pool runs empty */
 	uint32_t stolen;
@@ -131,7 +143,8 @@ struct sim {
 
 	struct sim_round round[SIM_CPUS];
 	int64_t event_began; /* time of the first poll in this event; TIME_NEVER: none yet */
-	uint64_t transmitted_closed, taken; /* by NAPIs that are gone; by ports */
+	uint64_t transmitted_closed, steered_closed; /* by NAPIs that are gone */
+	uint64_t taken;				     /* by ports, to be sent */
 
 	struct sim_result *result;
 	jmp_buf over;
@@ -175,6 +188,11 @@ void sim_control_set_any(struct sim *sim);
 void sim_control_restore(struct sim *sim);
 void sim_control_port_add(struct sim *sim, struct sim_port *p);
 void sim_control_port_remove(struct sim *sim, struct sim_port *p);
+
+/* asked.c. Adds what is set in `from`; the NAPIs of a port have just been made; all is so. */
+void sim_asked_merge(struct sim_asked *to, const struct queue_settings *from);
+void sim_asked_made(struct sim *sim, struct sim_asked *asked, uint32_t queues, bool disabled);
+void sim_asked_check(struct sim *sim, const char *after);
 
 /* check.c */
 void sim_check_event(void *sim);
