@@ -3,8 +3,9 @@
 BUILD ?= build
 DESTDIR ?=
 SECONDS ?= 60
+SEEDS ?= 10000
 
-.PHONY: all help deps build check demo bench fuzz sanitize install clean
+.PHONY: all help deps build check demo soak canaries bench fuzz sanitize install clean
 
 all: build
 
@@ -13,6 +14,8 @@ help:
 	@echo "make deps       install the Debian packages that are missing (as root; else name them)"
 	@echo "make check      build, run all tests, count them"
 	@echo "make demo       bridge two namespaces, move the polling under load, print what that did"
+	@echo "make soak       run SEEDS=$(SEEDS) random scenarios on the virtual machine, on all CPUs"
+	@echo "make canaries   plant known bugs one by one; print how many scenarios each takes to catch"
 	@echo "make bench      run the benchmarks"
 	@echo "make sanitize   run the tests under ASan+UBSan and under TSan"
 	@echo "make fuzz       run every fuzzer for SECONDS=$(SECONDS) each"
@@ -34,6 +37,12 @@ check: deps build
 
 demo: build
 	$(BUILD)/src/cmd/napier demo
+
+soak: build
+	$(BUILD)/src/cmd/napier sim --count $(SEEDS)
+
+canaries: build
+	$(BUILD)/tests/virtual/canaries
 
 bench: build
 	meson test -C $(BUILD) --no-rebuild --benchmark --verbose
