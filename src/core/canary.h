@@ -16,7 +16,8 @@
 	X(TWO_POLLERS, "two-pollers", "a NAPI is dispatched that somebody has already")            \
 	X(MISSED_FLUSH, "missed-flush", "no kick is sent after a poll that was not full")          \
 	X(KICK_LEFT, "kick-left-behind", "of several backlogs to be scheduled one is forgotten")   \
-	X(OFF_BY_ONE, "off-by-one", "a softirq round goes on when its budget is just used up")     \
+	X(OFF_BY_ONE, "off-by-one", "the window of the policy looped is a tick longer")            \
+	X(BUDGET_OFF_BY_ONE, "budget-off-by-one", "a round goes on with its budget just used up")  \
 	X(DOUBLE_FREE, "double-free", "the last packet of a vector is dropped twice")              \
 	X(REORDER, "reorder-in-switch", "the transmit queue follows from who polls")               \
 	X(OVERRUN, "budget-overrun", "a softirq round knows no budget while others wait")          \

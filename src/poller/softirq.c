@@ -71,7 +71,7 @@ static bool softirq_round(struct softnet *softnet)
 		budget -= work;
 		if (CANARY(OVERRUN) && unpolled.first)
 			continue;
-		if (CANARY(OFF_BY_ONE) && !budget && context->now < limit)
+		if (CANARY(BUDGET_OFF_BY_ONE) && !budget && context->now < limit)
 			continue;
 		if (budget > 0 && context->now < limit)
 			continue;
@@ -116,8 +116,8 @@ static bool looped_within(const struct softnet *softnet, uint32_t ticks)
 {
 	int64_t tick = NSEC_PER_SEC / softnet->engine->config.hz;
 
-	return softnet->looped_at >= 0 &&
-	       softnet->context->now / tick - softnet->looped_at / tick < ticks;
+	return softnet->looped_at >= 0 && softnet->context->now / tick - softnet->looped_at / tick <
+						  ticks + CANARY(OFF_BY_ONE);
 }
 
 /* Counted before the wake-up: it takes a step after this, and by then knows of it. */

@@ -35,31 +35,6 @@ static bool runner_fits(const struct napi *napi, enum poller poller, const struc
 	}
 }
 
-/* I5: a round ends when its packets or its time are used up, so no further poll begins then. */
-static void round_check(struct sim *sim, const struct napi *napi, const struct context *context)
-{
-	const struct softnet *softnet = napi->softnet;
-	uint32_t budget = sim->engine->budget;
-	int64_t limit = engine_budget_ns(sim->engine);
-	struct sim_round *round = &sim->round[softnet - sim->engine->softnet];
-	uint64_t rounds = counter_read(&softnet->record->counters.rounds);
-
-	if (rounds != round->rounds) {
-		round->rounds = rounds;
-		round->packets = 0;
-		round->began = context->now;
-		return;
-	}
-	if (round->packets >= budget)
-		sim_fail(sim,
-			 "I5: a poll in a softirq round that has had %u packets, of a budget of %u",
-			 round->packets, budget);
-	if (context->now - round->began >= limit)
-		sim_fail(sim,
-			 "I5: a poll in a softirq round that has had %" PRId64 " us, of %" PRId64,
-			 (context->now - round->began) / 1000, limit / 1000);
-}
-
 /* I5: a step polls on for so long and no longer. */
 static void step_check(struct sim *sim, const struct context *context, const char *name)
 {
@@ -93,7 +68,7 @@ void sim_check_poll(struct sim_queue *q, struct context *context, uint32_t n)
 		sim_fail(sim, "I5: %s/%u is polled for %u packets, its weight is %u", q->port->name,
 			 q->index, n, napi_weight(napi));
 	if (poller == POLLER_SOFTIRQ)
-		round_check(sim, napi, context);
+		sim_check_softirq_poll(sim, napi, context);
 	else if (poller != POLLER_BUSY_POLL)
 		step_check(sim, context, runner->name);
 	q->polled = true;
@@ -108,7 +83,7 @@ void sim_check_polled(struct sim_queue *q, uint32_t n)
 	q->received += n;
 	sim->result->polls++;
 	if (napi_poller(napi) == POLLER_SOFTIRQ)
-		sim->round[napi->softnet - sim->engine->softnet].packets += n;
+		sim_check_softirq_polled(sim, napi, n);
 	sim_note(sim, "poll", q->port->name, "/%u %u", q->index, n);
 }
 
@@ -286,6 +261,7 @@ void sim_check_event(void *arg)
 		sim_fail(sim, "I7: %s allocates in its step", sim_guard_caught());
 	sim->event_began = TIME_NEVER;
 	fairness_check(sim);
+	sim_check_softirq(sim);
 	kicks_check(sim);
 	for (unsigned i = 0; i < sim->plan.ports; i++)
 		for (unsigned k = 0; k < SIM_QUEUES; k++)

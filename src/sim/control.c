@@ -304,6 +304,7 @@ static void operate_engine(struct sim *sim)
 	struct attempt a = attempt_begin(sim, "set", "engine");
 
 	cpu.deferral = (enum deferral)below(sim, DEFERRAL_MAX);
+	cpu.looped_ticks = 1 + below(sim, 4);
 	if (!attempt_end(sim, &a, engine_set(sim->engine, &s, &err), &err, "engine"))
 		return;
 	if (s.weight_set)

@@ -96,6 +96,8 @@ static void engine_draw(struct random *r, struct scenario *s)
 		.flow_limit = below(r, 2) ? 16 : 0,
 		.sock_flow_entries = below(r, 2) ? 32 : 0,
 		.deferral = (enum deferral)below(r, DEFERRAL_MAX),
+		.looped_ticks = 1 + below(r, 4),
+		.hz = 100 * power(r, 0, 6),
 		.packet_ns = 50 + below(r, 1000),
 	};
 	/* Sometimes not all CPUs are the engine's. */

@@ -11,6 +11,7 @@
  *   control.c   one operation after the other
  *   asked.c     what was asked for, and whether it is so
  *   check.c     what always holds, looked at after every event
+ *   check_softirq.c  the same for softirq
  *   census.c    where the tokens of the NAPIs are
  *   guard.c     who allocates, and allocations that fail
  *   trace.c     all that as a hash, and as text
@@ -105,12 +106,15 @@ struct sim_hog {
 	bool stopped;
 };
 
-/* A softirq round, as the port sees it. */
+/* The softirq of an engine CPU. */
 struct sim_round {
-	uint64_t rounds; /* its number */
-	uint64_t seen;	 /* that of the last before this event */
+	uint64_t rounds; /* the number of this round */
 	uint32_t packets;
 	int64_t began;
+	uint32_t polls; /* in the event that is happening */
+	/* As it was before that. */
+	uint64_t interrupts, left;
+	int64_t looped_at;
 };
 
 struct sim {
@@ -204,6 +208,12 @@ void sim_check_closed(struct sim_queue *q);
 void sim_check_balance(struct sim *sim, struct sim_queue *q);
 /* The counters of all NAPIs and ports agree. */
 void sim_check_totals(struct sim *sim);
+
+/* check_softirq.c. A poll begins, has taken n packets; the event is over. */
+void sim_check_softirq_poll(struct sim *sim, const struct napi *napi,
+			    const struct context *context);
+void sim_check_softirq_polled(struct sim *sim, const struct napi *napi, uint32_t n);
+void sim_check_softirq(struct sim *sim);
 
 /* census.c */
 void sim_census(struct sim *sim);
