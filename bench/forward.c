@@ -44,6 +44,7 @@ enum contestant {
 	DPDK,
 	NAPIER_SOFTIRQ,
 	NAPIER_THREAD,
+	NAPIER_TX,
 	CONTESTANTS
 };
 
@@ -64,6 +65,7 @@ static const struct {
 			    false},
 	[NAPIER_THREAD] = {"napier, poller thread", "napier-thread", FORWARDER_NAPIER_THREAD,
 			   false},
+	[NAPIER_TX] = {"napier, TX NAPIs on other CPU", "napier-tx", FORWARDER_NAPIER_TX, false},
 };
 
 struct figures {
@@ -271,6 +273,9 @@ static int contestant_run(struct bench *b, enum contestant who, enum place place
 		return 0;
 	b->site.cpus = (struct cpuset){0};
 	cpuset_add(&b->site.cpus, (unsigned)b->cpu[place]);
+	b->site.tx_cpus = (struct cpuset){0};
+	if (who == NAPIER_TX)
+		cpuset_add(&b->site.tx_cpus, (unsigned)b->cpu[!place]);
 	ret = contestant_start(b, who, place, &f, &child, err);
 	if (ret == -EOPNOTSUPP) {
 		snprintf(b->skipped[who], sizeof(b->skipped[who]), "%s", err->text);

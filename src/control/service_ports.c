@@ -162,6 +162,18 @@ static int port_open(struct service *service, struct service_port *sp, struct er
 	return rc;
 }
 
+static int tx_wish_set(struct service *service, const struct setup_port *setup, struct error *err)
+{
+	char name[PORT_NAME_MAX + 4];
+	struct queue_settings settings;
+	int rc = wish_settings(&setup->tx, &settings, err);
+
+	if (rc || wish_empty(&setup->tx))
+		return rc;
+	snprintf(name, sizeof(name), "%s-tx", setup->config.name);
+	return engine_queue_set(service->engine, name, -1, &settings, NULL, err);
+}
+
 static int wishes_set(struct service *service, const struct setup_port *setup, struct error *err)
 {
 	for (uint32_t i = 0; i < setup->queues_n; i++) {
@@ -175,7 +187,7 @@ static int wishes_set(struct service *service, const struct setup_port *setup, s
 		if (rc)
 			return rc;
 	}
-	return 0;
+	return tx_wish_set(service, setup, err);
 }
 
 static void absent_make(struct service *service, struct service_port *sp, const char *why)
@@ -238,11 +250,28 @@ static void port_forget(struct service *service, struct service_port *sp)
 	free(sp);
 }
 
+/* The TX NAPIs of one. */
+static bool service_port_tx(struct service *service, const char *name)
+{
+	size_t size = strlen(name);
+	char of[PORT_NAME_MAX];
+	struct service_port *sp;
+
+	if (size < 4 || size >= sizeof(of) + 3 || strcmp(name + size - 3, "-tx"))
+		return false;
+	snprintf(of, sizeof(of), "%.*s", (int)size - 3, name);
+	sp = service_port_find(service, of);
+	return sp && sp->setup->config.tx_napi;
+}
+
 int service_port_remove(struct service *service, const char *name, struct error *err)
 {
 	struct service_port *sp = service_port_find(service, name);
 	int rc;
 
+	if (!sp && service_port_tx(service, name))
+		return error_set(err, -EBUSY, "%s goes with its port: napier port remove %.*s",
+				 name, (int)strlen(name) - 3, name);
 	if (!sp)
 		return error_set(err, -ENOENT, "no port %.40s: napier show lists them", name);
 	if (sp->port) {

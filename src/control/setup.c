@@ -252,6 +252,9 @@ bool setup_port_vlans(const struct setup_port *port)
 
 int setup_port_check(const struct setup *setup, const struct setup_port *port, struct error *err)
 {
+	struct queue_settings ignored;
+	struct error inner;
+
 	for (size_t i = 0; i < VLAN_MAX / 64 + 1; i++) {
 		uint64_t both = port->tagged[i] & port->untagged[i];
 
@@ -262,14 +265,15 @@ int setup_port_check(const struct setup *setup, const struct setup_port *port, s
 					 (int)i * 64 + __builtin_ctzll(both));
 	}
 	for (uint32_t i = 0; i < port->queues_n; i++) {
-		struct queue_settings ignored;
-		struct error inner;
 		int rc = wish_settings(&port->queues[i].wish, &ignored, &inner);
 
 		if (rc)
 			return error_set(err, rc, "%sport %s: %.200s", port->where,
 					 port->config.name, inner.text);
 	}
+	if (wish_settings(&port->tx, &ignored, &inner))
+		return error_set(err, -EINVAL, "%sport %s: tx: %.200s", port->where,
+				 port->config.name, inner.text);
 	if (!setup_port_vlans(port))
 		return 0;
 	if (setup->handler != SETUP_BRIDGE)

@@ -30,7 +30,8 @@ struct setup_port {
 	bool wait; /* the device may come later */
 	struct setup_queue *queues;
 	uint32_t queues_n;
-	uint16_t pvid; /* 0: none */
+	struct wish tx; /* of its TX NAPIs; with config.tx_napi only */
+	uint16_t pvid;	/* 0: none */
 	/* One bit a VLAN; a pvid that is in neither leaves untagged. */
 	uint64_t tagged[VLAN_MAX / 64 + 1], untagged[VLAN_MAX / 64 + 1];
 	char where[128]; /* "bridge.conf:12: " before errors about it, or "" */

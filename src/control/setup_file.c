@@ -297,6 +297,22 @@ static int take_queues(struct reader *r, config_setting_t *s, void *object, cons
 	return reader_list(r, s, object, take_queue);
 }
 
+static int take_tx(struct reader *r, config_setting_t *s, void *object, const struct key *key)
+{
+	static const struct key keys[] = {
+		{"poller", take_wish_key},   {"weight", take_wish_key},
+		{"cpu", take_wish_key},	     {"cpus", take_wish_key},
+		{"class", take_wish_key},    {"nice", take_wish_key},
+		{"priority", take_wish_key}, {"idle_suspend", take_wish_key},
+	};
+	struct setup_port *port = object;
+
+	(void)key;
+	if (!port->config.tx_napi)
+		return reader_wrong(r, s, -EINVAL, "tx goes with tx_napi=yes in the port's text");
+	return reader_group(r, s, keys, sizeof(keys) / sizeof(*keys), &port->tx);
+}
+
 static int take_port(struct reader *r, config_setting_t *s, void *object)
 {
 	static const struct key keys[] = {
@@ -315,6 +331,7 @@ static int take_port(struct reader *r, config_setting_t *s, void *object)
 		{"tagged", take_vlans},
 		{"untagged", take_vlans},
 		{"queues", take_queues},
+		{"tx", take_tx},
 	};
 	config_setting_t *which = config_setting_get_member(s, "port");
 	struct setup_port *port;

@@ -27,6 +27,7 @@ static const struct {
 	[FORWARDER_NAPIER_THREAD] = {"napier, poller thread", "napier-thread"},
 	[FORWARDER_NAPIER_WORKQUEUE] = {"napier, poller workqueue", "napier-workqueue"},
 	[FORWARDER_NAPIER_BUSY_POLL] = {"napier, poller busy-poll", "napier-busy-poll"},
+	[FORWARDER_NAPIER_TX] = {"napier, poller thread, TX NAPIs", "napier-tx"},
 };
 
 const char *forwarder_name(enum forwarder_kind kind)
@@ -137,6 +138,7 @@ static enum poller poller_of(enum forwarder_kind kind)
 {
 	switch (kind) {
 	case FORWARDER_NAPIER_THREAD:
+	case FORWARDER_NAPIER_TX:
 		return POLLER_THREAD;
 	case FORWARDER_NAPIER_WORKQUEUE:
 		return POLLER_WORKQUEUE;
@@ -163,23 +165,63 @@ static int settings_file(const char *settings, char port[2][128], struct error *
 	return fd;
 }
 
+static int cpus_ask(struct forwarder *f, const char *interface, const char *suffix,
+		    const struct cpuset *cpus, struct error *err)
+{
+	int fd = client_connect(&f->engine, err);
+	char port[32], list[128];
+	json_t *answer;
+	int ret;
+
+	if (fd < 0)
+		return fd;
+	snprintf(port, sizeof(port), "%s%s", interface, suffix);
+	cpuset_format(cpus, list, sizeof(list));
+	ret = client_ask(fd,
+			 json_pack("{s:s, s:s, s:{s:s}}", "request", "set", "port", port, "keys",
+				   "cpus", list),
+			 &answer, err);
+	close(fd);
+	if (!ret)
+		json_decref(answer);
+	return ret;
+}
+
+/* Each kind of thread on CPUs of its own. */
+static int tx_place(struct forwarder *f, struct error *err)
+{
+	const struct forwarder_site *site = f->site;
+	int ret = 0;
+
+	for (int i = 0; i < 2 && !ret && !cpuset_empty(&site->tx_cpus); i++) {
+		ret = cpus_ask(f, site->interface[i], "", &site->cpus, err);
+		if (!ret)
+			ret = cpus_ask(f, site->interface[i], "-tx", &site->tx_cpus, err);
+	}
+	return ret;
+}
+
 static int napier_start(struct forwarder *f, struct error *err)
 {
 	const struct forwarder_site *site = f->site;
 	const char *netns = site->lab->namespace[site->ns].path;
+	bool tx = f->kind == FORWARDER_NAPIER_TX;
 	char name[32], port[2][128], cpus[128], file[32];
+	struct cpuset all = site->cpus;
 	const char *argv[] = {site->napier, "run",	"--run-dir", site->rundir, "--name",
 			      name,	    "--poller", NULL,	     port[0],	   port[1],
 			      NULL,	    NULL,	NULL};
 	int ret, fd = -1, n = 10;
 
 	argv[7] = poller_name(poller_of(f->kind));
+	for (size_t i = 0; i < sizeof(all.bits) / sizeof(*all.bits) && tx; i++)
+		all.bits[i] |= site->tx_cpus.bits[i];
 	snprintf(name, sizeof(name), "lab%d", getpid());
 	for (int i = 0; i < 2; i++)
-		snprintf(port[i], sizeof(port[i]), "%s:%s,netns=%s", site->port, site->interface[i],
-			 netns);
+		snprintf(port[i], sizeof(port[i]), "%s:%s,netns=%s%s", site->port,
+			 site->interface[i], netns, tx ? ",tx_napi=yes" : "");
 	if (!cpuset_empty(&site->cpus)) {
-		cpuset_format(&site->cpus, cpus, sizeof(cpus));
+		cpuset_format(&all, cpus, sizeof(cpus));
 		argv[n++] = "--cpus";
 		argv[n++] = cpus;
 	}
@@ -193,10 +235,12 @@ static int napier_start(struct forwarder *f, struct error *err)
 	}
 	ret = rundir_find(&f->engine, site->rundir, name, err);
 	if (!ret)
-		ret = child_start(&f->child, argv, &site->cpus, err);
+		ret = child_start(&f->child, argv, &all, err);
 	if (fd >= 0)
 		close(fd);
-	return ret ? ret : engine_wait(f, err);
+	if (!ret)
+		ret = engine_wait(f, err);
+	return ret || !tx ? ret : tx_place(f, err);
 }
 
 int forwarder_start(const struct forwarder_site *site, enum forwarder_kind kind,

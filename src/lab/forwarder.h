@@ -20,6 +20,7 @@ enum forwarder_kind {
 	FORWARDER_NAPIER_THREAD,
 	FORWARDER_NAPIER_WORKQUEUE,
 	FORWARDER_NAPIER_BUSY_POLL,
+	FORWARDER_NAPIER_TX, /* thread, and TX NAPIs with threads of their own */
 	FORWARDER_KINDS
 };
 
@@ -39,7 +40,8 @@ struct forwarder_site {
 	struct cpuset cpus;    /* of its threads; empty: any */
 	/* The kernel's softirq works there too: by RPS on the first interface, on the first CPU. */
 	bool steered;
-	const char *settings; /* of napier's engine, as in its configuration file; NULL: none */
+	const char *settings;  /* of napier's engine, as in its configuration file; NULL: none */
+	struct cpuset tx_cpus; /* of its TX NAPIs' threads; empty: the same */
 };
 
 struct forwarder {

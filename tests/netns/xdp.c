@@ -102,6 +102,38 @@ static void thread_generic(void **state)
 	crosses("mode=generic,ring=512", "generic, copy", POLLER_THREAD, false);
 }
 
+/* Each queue's sending is a NAPI of its own, by another poller on another CPU. */
+static void tx_napi_native(void **state)
+{
+	struct queue_settings settings = {.poller_set = true, .cpu_set = true};
+
+	(void)state;
+	for (unsigned poller = 0; poller < POLLER_MAX; poller++) {
+		settings.poller = (enum poller)poller;
+		settings.cpu = 1;
+		netns_links_open(&links, false);
+		netns_engine_open(&e, (enum poller)((poller + 1) % POLLER_MAX));
+		for (int i = 0; i < 2; i++)
+			assert_int_equal(engine_queue_set(e.engine, i ? "p1-tx" : "p0-tx", -1,
+							  &settings, NULL, NULL),
+					 0);
+		ports_open("tx_napi=yes");
+		assert_int_equal(napi_poller(e.port[1]->queue[0].tx), poller);
+		assert_int_equal(netns_cross(&links, 0, 10000, 60), 10000);
+		assert_int_equal(netns_cross(&links, 1, 5000, 1514), 5000);
+		assert_int_equal(netns_transmitted(e.port[1]), 10000);
+		/* Live, back to who sends. */
+		assert_int_equal(
+			engine_port_remove(e.engine, engine_port_find(e.engine, "p1-tx"), NULL), 0);
+		assert_int_equal(netns_cross(&links, 0, 10000, 60), 10000);
+		netns_assert_conserved(e.port[0]);
+		netns_assert_conserved(e.port[1]);
+		netns_engine_ports_remove(&e);
+		netns_engine_close(&e);
+		netns_links_close(&links);
+	}
+}
+
 /* A number of an interface's own: the second is of packets, the fourth of those it dropped. */
 static unsigned long tx_counted(unsigned ns, const char *name, int field)
 {
@@ -326,7 +358,7 @@ static void opens_and_closes_fifty_times(void **state)
 	netns_links_open(&links, false);
 	netns_engine_open(&e, POLLER_THREAD);
 	for (int i = 0; i < 50; i++) {
-		ports_open(i % 5 ? "" : "mode=generic");
+		ports_open(i % 5 == 0 ? "mode=generic" : i % 2 ? "tx_napi=yes" : "");
 		assert_int_equal(netns_cross(&links, i % 2, 300, 200), 300);
 		netns_flood(&links, 0, 500, 60);
 		netns_flood(&links, 1, 500, 60);
@@ -721,6 +753,7 @@ int main(int argc, char **argv)
 		XDP_TEST(thread_native),
 		XDP_TEST(softirq_generic),
 		XDP_TEST(thread_generic),
+		XDP_TEST(tx_napi_native),
 		XDP_TEST(flood_is_accounted),
 		XDP_TEST(completes_checksums),
 		XDP_TEST(completes_checksums_in_tunnels),

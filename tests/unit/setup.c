@@ -80,7 +80,8 @@ static void reads_ports(void **state)
 		"    queues = ( { queue = 1; poller = \"thread\"; weight = 8;\n"
 		"      cpu = 1; cpus = \"1\"; class = \"fifo\"; priority = 9; } );\n"
 		"  },\n"
-		"  { port = \"mem:b\"; tagged = 7; }\n"
+		"  { port = \"mem:b,tx_napi=yes\"; tagged = 7;\n"
+		"    gro_flush_timeout = 9; tx = { poller = \"workqueue\"; cpu = 1; }; }\n"
 		");\n";
 	struct setup setup;
 	struct setup_port *port;
@@ -116,6 +117,10 @@ static void reads_ports(void **state)
 	assert_int_equal(wish->level, 9);
 	assert_string_equal(setup.ports[1]->config.name, "b");
 	assert_true(has(setup.ports[1]->tagged, 7));
+	assert_true(setup.ports[1]->config.tx_napi);
+	assert_int_equal(setup.ports[1]->tx.poller, POLLER_WORKQUEUE);
+	assert_int_equal(setup.ports[1]->tx.cpu, 1);
+	assert_int_equal(setup_port_wish(setup.ports[1], -1)->gro_flush_timeout, 9);
 	setup_free(&setup);
 }
 
@@ -141,7 +146,7 @@ static void reads_example(void **state)
 	"workers, interrupt, ksoftirqd, worker"
 #define PORT_KEYS                                                                                  \
 	"port, poller, weight, cpu, cpus, class, nice, priority, idle_suspend, "                   \
-	"napi_defer_hard_irqs, gro_flush_timeout, pvid, tagged, untagged, queues"
+	"napi_defer_hard_irqs, gro_flush_timeout, pvid, tagged, untagged, queues, tx"
 
 static const struct {
 	const char *text, *says;
@@ -222,6 +227,8 @@ static const struct {
 	 "f.conf:2: tagged=10-: not a list of VLANs such as 10,20-29"},
 	{"ports = ( { port = \"mem:a\";\n tagged = [ \"x\" ]; } );",
 	 "f.conf:2: tagged has the wrong type; it is written [ 10, 20 ] or \"10,20-29\""},
+	{"ports = ( { port = \"mem:a\";\n tx = { poller = \"thread\"; }; } );",
+	 "f.conf:2: tx goes with tx_napi=yes in the port's text"},
 	{"ports = ( { port = \"mem:a\";\n queues = (\n { } ); } );",
 	 "f.conf:3: this queue has no number: queue = 0;"},
 	{"ports = ( { port = \"mem:a\";\n queues = (\n { queue = 64; } ); } );",
