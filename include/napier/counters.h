@@ -241,6 +241,10 @@ struct counters_file {
 	_Atomic uint32_t weight;	 /* dev_weight */
 	_Atomic uint32_t budget;	 /* netdev_budget */
 	_Atomic uint32_t budget_usecs;	 /* netdev_budget_usecs */
+	_Atomic uint32_t max_backlog;	 /* netdev_max_backlog */
+	_Atomic uint32_t flow_limit;
+	_Atomic uint32_t sock_flow_entries; /* rps_sock_flow_entries */
+	_Atomic uint32_t symmetric_hash;
 	char engine[32];
 	char version_text[32];
 	/* Of the workqueue's kworker/N, in this order; 0 where there is none now. */

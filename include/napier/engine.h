@@ -193,18 +193,28 @@ struct cpu_settings {
 #define ENGINE_BUDGET_MAX 1000000
 #define ENGINE_BUDGET_USECS_MAX 1000000
 
+#define ENGINE_BACKLOG_MAX (1u << 20)
+#define ENGINE_FLOW_LIMIT_MAX (1u << 16)
+#define ENGINE_SOCK_FLOWS_MAX (1u << 22)
+
 /* Of the engine as a whole, with the kernel's names; what is not set stays. */
 struct engine_settings {
 	bool weight_set, budget_set, budget_usecs_set;
-	uint32_t weight;	  /* dev_weight: of NAPIs for which none is set, there or to come */
-	uint32_t budget;	  /* netdev_budget: 1..ENGINE_BUDGET_MAX */
-	uint32_t budget_usecs;	  /* netdev_budget_usecs: 1..ENGINE_BUDGET_USECS_MAX */
-	struct cpu_settings cpus; /* of every engine CPU */
+	uint32_t weight;       /* dev_weight: of NAPIs for which none is set, there or to come */
+	uint32_t budget;       /* netdev_budget: 1..ENGINE_BUDGET_MAX */
+	uint32_t budget_usecs; /* netdev_budget_usecs: 1..ENGINE_BUDGET_USECS_MAX */
+	bool max_backlog_set, flow_limit_set, sock_flow_entries_set, symmetric_hash_set;
+	uint32_t max_backlog;	    /* netdev_max_backlog: 1..ENGINE_BACKLOG_MAX */
+	uint32_t flow_limit;	    /* a power of two up to ENGINE_FLOW_LIMIT_MAX; 0: none */
+	uint32_t sock_flow_entries; /* rps_sock_flow_entries: likewise, ENGINE_SOCK_FLOWS_MAX */
+	bool symmetric_hash;	    /* queues that steer pause until the backlogs are empty */
+	struct cpu_settings cpus;   /* of every engine CPU */
 };
 
 /*
- * In force at the next round, without a pause in polling. All or nothing. -ERANGE, -EINVAL; for a
- * CPU that is not the engine's -ENODEV.
+ * In force at the next round, without a pause in polling but for symmetric_hash. All or nothing.
+ * -ERANGE, -EINVAL, -ENOMEM; for a CPU that is not the engine's -ENODEV; -ETIMEDOUT: a poll did not
+ * end, or a backlog did not become empty, within a second.
  */
 int engine_set(struct engine *engine, const struct engine_settings *settings, struct error *err);
 int engine_cpu_set(struct engine *engine, unsigned cpu, const struct cpu_settings *settings,

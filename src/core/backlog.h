@@ -32,7 +32,6 @@
 
 #define BACKLOG_PORT "backlog"
 #define BACKLOGS_MAX PORT_QUEUES_MAX /* a bit each in a context's notes */
-#define BACKLOG_LENGTH_MAX (1u << 20)
 
 struct backlog {
 	struct lock lock;

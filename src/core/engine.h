@@ -46,7 +46,7 @@ struct engine {
 	struct workqueue *workqueue; /* while a NAPI uses it */
 
 	struct backlogs *backlogs; /* from the first queue that steers on */
-	struct flow_hasher hasher; /* changed while no queue that steers is polled */
+	struct flow_hasher hasher;
 	struct sock_flows sock_flows;
 	uint8_t cpu_index[CPU_MAX]; /* of its backlog, or STEER_LOCAL */
 

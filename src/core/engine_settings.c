@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <core/engine_queue.h>
+#include <core/engine_steer.h>
 #include <poller/softirq.h>
 
 static int range_check(const char *key, bool set, uint32_t value, uint32_t max, struct error *err)
@@ -76,9 +77,16 @@ int engine_set(struct engine *engine, const struct engine_settings *s, struct er
 				 ENGINE_BUDGET_USECS_MAX, err);
 	if (!rc)
 		rc = cpu_settings_check(&s->cpus, err);
+	if (!rc)
+		rc = engine_steer_check(s, err);
 	if (rc)
 		return rc;
 	engine_lock(engine);
+	rc = engine_steer_set(engine, s, err); /* all that may fail */
+	if (rc) {
+		engine_unlock(engine);
+		return rc;
+	}
 	if (s->weight_set)
 		config->weight = s->weight;
 	if (s->budget_set)

@@ -6,59 +6,6 @@
 #include <core/steer.h>
 #include <poller/softirq.h>
 
-_Static_assert(RSS_KEY_SIZE == FLOW_KEY_SIZE, "the key is the flow hash's");
-
-static bool power_of_two(uint32_t n)
-{
-	return n && !(n & (n - 1));
-}
-
-static int numbers_check(const struct engine_config *config, struct error *err)
-{
-	if (!config->max_backlog || config->max_backlog > BACKLOG_LENGTH_MAX)
-		return error_set(err, -ERANGE, "netdev_max_backlog %u: must be 1 to %u",
-				 config->max_backlog, BACKLOG_LENGTH_MAX);
-	if (config->flow_limit && (!power_of_two(config->flow_limit) || config->flow_limit < 2 ||
-				   config->flow_limit > FLOW_LIMIT_BUCKETS_MAX))
-		return error_set(err, -EINVAL,
-				 "flow_limit %u: must be a power of two, 2 to %u, or 0 for none",
-				 config->flow_limit, FLOW_LIMIT_BUCKETS_MAX);
-	if (config->sock_flow_entries && (!power_of_two(config->sock_flow_entries) ||
-					  config->sock_flow_entries > SOCK_FLOWS_MAX))
-		return error_set(
-			err, -EINVAL,
-			"rps_sock_flow_entries %u: must be a power of two, up to %u, or 0 for none",
-			config->sock_flow_entries, SOCK_FLOWS_MAX);
-	return 0;
-}
-
-int engine_steer_begin(struct engine *engine, struct error *err)
-{
-	struct engine_config *config = &engine->config;
-	struct sock_flows *flows = &engine->sock_flows;
-	int rc = numbers_check(config, err);
-
-	if (rc)
-		return rc;
-	if (!config->rss_key_set)
-		machine_entropy(engine->machine, config->rss_key, RSS_KEY_SIZE);
-	flow_hasher_init(&engine->hasher, config->rss_key, config->symmetric_hash);
-	memset(engine->cpu_index, STEER_LOCAL, sizeof(engine->cpu_index));
-	for (uint32_t i = 0; i < engine->cpus && i < BACKLOGS_MAX; i++) {
-		engine->cpu_index[softnet_cpu(&engine->softnet[i])] = (uint8_t)i;
-		atomic_fetch_or(&flows->cpus, UINT64_C(1) << i);
-	}
-	rc = sock_flows_set(flows, config->sock_flow_entries);
-	return rc ? error_set(err, rc, "no memory for %u rps_sock_flow_entries",
-			      config->sock_flow_entries)
-		  : 0;
-}
-
-void engine_steer_end(struct engine *engine)
-{
-	sock_flows_free(&engine->sock_flows);
-}
-
 int steer_check(struct engine *engine, const char *port, const struct queue_settings *s,
 		struct error *err)
 {
@@ -70,7 +17,7 @@ int steer_check(struct engine *engine, const char *port, const struct queue_sett
 				 "moved nor steered: set %s for a port",
 				 s->cpu_set ? "rps_cpus" : "that");
 	if (s->rps_flow_set && s->rps_flow_cnt &&
-	    (!power_of_two(s->rps_flow_cnt) || s->rps_flow_cnt > STEER_FLOWS_MAX))
+	    (s->rps_flow_cnt & (s->rps_flow_cnt - 1) || s->rps_flow_cnt > STEER_FLOWS_MAX))
 		return error_set(err, -EINVAL,
 				 "rps_flow_cnt %u: must be a power of two, up to %u, or 0 for none",
 				 s->rps_flow_cnt, STEER_FLOWS_MAX);

@@ -10,6 +10,11 @@
 int engine_steer_begin(struct engine *engine, struct error *err);
 void engine_steer_end(struct engine *engine);
 
+/* What a set for the engine says of steering: checked before any of it is done, and done. */
+int engine_steer_check(const struct engine_settings *s, struct error *err);
+/* All or nothing. -ENOMEM, -ETIMEDOUT. */
+int engine_steer_set(struct engine *engine, const struct engine_settings *s, struct error *err);
+
 /* What a set for a queue says of steering, before any of it is done. */
 int steer_check(struct engine *engine, const char *port, const struct queue_settings *s,
 		struct error *err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <netinet/in.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include <core/flow.h>
@@ -28,7 +29,7 @@ static uint16_t be16(const uint8_t *at)
 
 void flow_hasher_init(struct flow_hasher *hasher, const uint8_t key[FLOW_KEY_SIZE], bool symmetric)
 {
-	hasher->symmetric = symmetric;
+	atomic_init(&hasher->symmetric, symmetric);
 	for (uint32_t i = 0; i < 2 * FLOW_INPUT_MAX; i++) {
 		const uint8_t *at = key + i / 2;
 		uint64_t window = 0; /* 40 bits of key, from this byte on */
@@ -170,7 +171,7 @@ uint32_t flow_hash(const struct flow_hasher *hasher, const uint8_t *data, uint32
 		found = input_ipv6(&in, at, end);
 	if (!found)
 		input_other(&in, data, type);
-	if (hasher->symmetric)
+	if (atomic_load_explicit((_Atomic bool *)&hasher->symmetric, memory_order_relaxed))
 		input_order(&in);
 	hash = toeplitz(hasher, in.bytes, in.size);
 	return hash ? hash : 1;

@@ -30,7 +30,7 @@
 
 /* Half a byte a step: 4.5 KiB, which stay in the first-level cache beside the packets. */
 struct flow_hasher {
-	bool symmetric;
+	_Atomic bool symmetric; /* control changes it while no queue that steers is polled */
 	uint32_t table[2 * FLOW_INPUT_MAX][16];
 };
 

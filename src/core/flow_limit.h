@@ -12,7 +12,6 @@
 #include <stdlib.h>
 
 #define FLOW_LIMIT_HISTORY 128
-#define FLOW_LIMIT_BUCKETS_MAX 65536
 
 struct flow_limit {
 	uint32_t shift; /* of a 32-bit product: its upper bits are the bucket */
@@ -21,7 +20,7 @@ struct flow_limit {
 	uint8_t bucket[];		      /* packets of it in the history */
 };
 
-/* buckets: a power of two, 2..FLOW_LIMIT_BUCKETS_MAX. NULL without memory; ended by free(). */
+/* buckets: a power of two, 2..65536. NULL without memory; ended by free(). */
 static inline struct flow_limit *flow_limit_create(uint32_t buckets)
 {
 	struct flow_limit *limit = calloc(1, sizeof(*limit) + buckets);

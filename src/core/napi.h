@@ -24,6 +24,7 @@ struct napi {
 	struct steer *steer;	/* NULL: what it receives is handled here. Set while disabled */
 	struct cpuset rps_cpus; /* as `steer` says; control only */
 	uint32_t rps_flow_cnt;
+	bool paused; /* control: disabled for the time of one change */
 
 	/* The token's holder only. */
 	uint32_t cap; /* packets a poll while they are so slow that a round's time would not do; 0:

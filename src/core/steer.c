@@ -51,7 +51,7 @@ int sock_flows_set(struct sock_flows *flows, uint32_t entries)
 {
 	if (entries && !flows->entry) {
 		void *map =
-			mmap(NULL, SOCK_FLOWS_MAX * sizeof(*flows->entry), PROT_READ | PROT_WRITE,
+			mmap(NULL, ENGINE_SOCK_FLOWS_MAX * sizeof(*flows->entry), PROT_READ | PROT_WRITE,
 			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 		if (map == MAP_FAILED)
@@ -67,7 +67,7 @@ int sock_flows_set(struct sock_flows *flows, uint32_t entries)
 void sock_flows_free(struct sock_flows *flows)
 {
 	if (flows->entry)
-		munmap((void *)flows->entry, SOCK_FLOWS_MAX * sizeof(*flows->entry));
+		munmap((void *)flows->entry, ENGINE_SOCK_FLOWS_MAX * sizeof(*flows->entry));
 }
 
 void flow_record(struct engine *engine, uint32_t hash, unsigned cpu)

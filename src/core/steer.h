@@ -47,7 +47,6 @@ struct steer {
  * it. There is room for the largest table from the first use on, so that changing its size frees
  * nothing that a reader or an application could still look at.
  */
-#define SOCK_FLOWS_MAX (1u << 22)
 #define SOCK_FLOW_CPU (BACKLOGS_MAX - 1)
 #define SOCK_FLOW_NONE UINT32_MAX
 

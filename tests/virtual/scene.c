@@ -95,11 +95,25 @@ void scene_begin_with(struct scene *scene, bool virtual, uint64_t seed, struct e
 	scene_begin_cpus(scene, virtual, seed, 2, config);
 }
 
+static void (*next_trace)(void *arg, const char *line);
+static void *next_trace_arg;
+
+void scene_trace(void (*trace)(void *arg, const char *line), void *arg)
+{
+	next_trace = trace;
+	next_trace_arg = arg;
+}
+
 void scene_begin_cpus(struct scene *scene, bool virtual, uint64_t seed, unsigned cpus,
 		      struct engine_config config)
 {
-	struct virtual_config machine = {.cpus = cpus, .seed = seed, .jitter_percent = 20};
+	struct virtual_config machine = {.cpus = cpus,
+					 .seed = seed,
+					 .jitter_percent = 20,
+					 .trace = next_trace,
+					 .trace_arg = next_trace_arg};
 
+	next_trace = NULL;
 	scene_make(scene, virtual ? &machine : NULL, config);
 }
 
@@ -125,9 +139,17 @@ static void tx_place(struct scene *scene, const char *name)
 	assert_int_equal(engine_queue_set(scene->engine, tx, -1, &settings, NULL, NULL), 0);
 }
 
-struct port *scene_port(struct scene *scene, const char *name, struct port *partner)
+void scene_partner(struct scene *scene, struct port *port, struct port *partner)
 {
 	struct cross *cross = (struct cross *)scene->cross;
+
+	atomic_store(&cross->partner[port->index], partner);
+	if (partner)
+		atomic_store(&cross->partner[partner->index], port);
+}
+
+struct port *scene_port(struct scene *scene, const char *name, struct port *partner)
+{
 	struct port_config config;
 	struct error err = {0};
 	struct port *port;
@@ -140,18 +162,8 @@ struct port *scene_port(struct scene *scene, const char *name, struct port *part
 	if (engine_port_add(scene->engine, &config, &port, &err))
 		fail_msg("%s", err.text);
 	assert_int_equal(engine_handler_set(scene->engine, port, scene->cross, &err), 0);
-	atomic_store(&cross->partner[port->index], partner);
-	if (partner)
-		atomic_store(&cross->partner[partner->index], port);
+	scene_partner(scene, port, partner);
 	return port;
-}
-
-void scene_partner(struct scene *scene, struct port *a, struct port *b)
-{
-	struct cross *cross = (struct cross *)scene->cross;
-
-	atomic_store(&cross->partner[a->index], b);
-	atomic_store(&cross->partner[b->index], a);
 }
 
 static bool never(void *arg)

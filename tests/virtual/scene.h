@@ -36,6 +36,8 @@ void scene_begin_cpus(struct scene *scene, bool virtual, uint64_t seed, unsigned
 		      struct engine_config config);
 /* On a virtual machine on which every cost is exact. */
 void scene_begin_exact(struct scene *scene, struct engine_config config);
+/* The next scene's virtual machine traces there. */
+void scene_trace(void (*trace)(void *arg, const char *line), void *arg);
 /* All packets must be free by then, or the test fails. */
 void scene_end(struct scene *scene);
 

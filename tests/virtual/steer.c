@@ -2,6 +2,7 @@
 /* Steering: flows over the backlogs of several CPUs, whichever poller works on those. */
 #include "scene.h"
 
+#include <core/napi.h>
 #include <machine/random.h>
 
 #define CPUS 4
@@ -169,16 +170,93 @@ static void any_poller_on_a_backlog(void **state)
 	}
 }
 
+/*
+ * A handler in front of the scene's: learns the flows' hashes, and looks whether somebody comes for
+ * every backlog before one is worked on.
+ */
+struct watcher {
+	struct handler handler;
+	struct scene *scene;
+	_Atomic uint32_t hash[SCENE_FLOWS]; /* by flow */
+	uint32_t forgotten;
+};
+
+static void watcher_input(struct handler *handler, struct context *context, struct port *in,
+			  struct packet **v, uint32_t n)
+{
+	struct watcher *watcher = (struct watcher *)handler;
+	struct scene *s = watcher->scene;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t flow;
+
+		memcpy(&flow, v[i]->data + 42, sizeof(flow));
+		atomic_store(&watcher->hash[flow % SCENE_FLOWS], packet_flow_hash(context, v[i]));
+	}
+	for (unsigned i = 0; !strcmp(context->napi->queue->port->name, "backlog") && i < CPUS; i++)
+		if (counter_read(&cpu_record(s, i)->backlog.length) &&
+		    !(napi_state_load(backlog_port(s)->queue[i].napi) & NAPI_SCHED))
+			watcher->forgotten++;
+	s->cross->ops->input(s->cross, context, in, v, n);
+}
+
+static const struct handler_ops watcher_ops = {.name = "watcher", .input = watcher_input};
+
+static void watch(struct watcher *watcher, struct scene *s)
+{
+	*watcher = (struct watcher){.handler.ops = &watcher_ops, .scene = s};
+	assert_int_equal(engine_handler_set(s->engine, s->a, &watcher->handler, NULL), 0);
+	/* Which has taken the port from the scene's handler. */
+	scene_partner(s, s->a, s->b);
+}
+
+static void set_engine(struct scene *s, struct engine_settings settings)
+{
+	struct error err = {0};
+
+	if (engine_set(s->engine, &settings, &err))
+		fail_msg("%s", err.text);
+}
+
 /* Turned on and off, and other masks, while packets flow: none is lost, no flow changes order. */
+static void disturb(struct scene *s, struct watcher *watcher, struct random *random)
+{
+	struct engine_settings settings = {0};
+
+	switch (random_below(random, 6)) {
+	case 0:
+		settings.sock_flow_entries_set = true;
+		settings.sock_flow_entries = 1u << random_below(random, 8);
+		break;
+	case 1:
+		settings.symmetric_hash_set = true;
+		settings.symmetric_hash = random_below(random, 2);
+		break;
+	case 2:
+		settings.max_backlog_set = true;
+		settings.max_backlog = 800 + (uint32_t)random_below(random, 5000);
+		break;
+	default:
+		for (uint64_t n = random_below(random, 20); n; n--)
+			flow_record(s->engine,
+				    atomic_load(&watcher->hash[random_below(random, FLOWS)]),
+				    (unsigned)random_below(random, CPUS + 1));
+		return;
+	}
+	set_engine(s, settings);
+}
+
 static void case_20_seed(enum poller poller, bool virtual, uint64_t seed)
 {
 	static const char *const masks[] = {"none", "0", "1", "0-1", "0-3", "2", "1,3"};
 	struct random random = {seed};
+	struct watcher watcher;
 	struct scene s;
 	struct load load;
 	uint64_t polls;
 
 	begin(&s, virtual, seed, poller);
+	watch(&watcher, &s);
 	load_start(&load, &s,
 		   (struct source){.burst = 1 + (uint32_t)random_below(&random, 40),
 				   .flows = 1 + (uint32_t)random_below(&random, FLOWS),
@@ -193,6 +271,7 @@ static void case_20_seed(enum poller poller, bool virtual, uint64_t seed)
 			settings.rps_flow_cnt = 1u << random_below(&random, 6);
 		}
 		set(&s, "a", -1, settings);
+		disturb(&s, &watcher, &random);
 		polls = PORT_SUM(s.a, polls);
 		scene_run(&s, (int64_t)random_below(&random, 400000));
 		if (!random_below(&random, 4))
@@ -291,6 +370,379 @@ static void case_19_drops_are_counted(void **state)
 	over_pollers(case_19_full);
 }
 
+/* Half full: a flow that has more than half of the last 128 packets loses its next ones. */
+static void case_19_limit(enum poller poller)
+{
+	struct engine_config config = {.poller = poller, .max_backlog = 200, .flow_limit = 4096};
+	struct source large, small;
+	struct scene s;
+
+	scene_begin_cpus(&s, true, 5, CPUS, config);
+	set(&s, "a", -1, rps("2"));
+	disable(&s, 2);
+	large = by_hand(&s, 1, 1);
+	small = by_hand(&s, 2, 1);
+	send(&s, &large, 100);
+	send(&s, &large, 64);
+	assert_int_equal(PORT_SUM(s.a, dropped[DROP_FLOW_LIMIT]), 0);
+	send(&s, &large, 6);
+	assert_int_equal(PORT_SUM(s.a, dropped[DROP_FLOW_LIMIT]), 6);
+	send(&s, &small, 30);
+	assert_int_equal(PORT_SUM(s.a, dropped[DROP_FLOW_LIMIT]), 6);
+	assert_int_equal(PORT_SUM(s.a, dropped[DROP_BACKLOG_FULL]), 0);
+	assert_int_equal(cpu_record(&s, 2)->backlog.flow_limit, 6);
+	assert_int_equal(cpu_record(&s, 2)->backlog.dropped, 0);
+	assert_int_equal(backlogs_held(&s), 194);
+	assert_int_equal(port_held(s.a), 0);
+	/* Off, live: then only what there is room for counts. */
+	set_engine(&s, (struct engine_settings){.flow_limit_set = true});
+	send(&s, &large, 10);
+	assert_int_equal(PORT_SUM(s.a, dropped[DROP_FLOW_LIMIT]), 6);
+	assert_int_equal(PORT_SUM(s.a, dropped[DROP_BACKLOG_FULL]), 4);
+	enable(&s, 2);
+	scene_run(&s, SETTLE);
+	scene_end(&s);
+}
+
+static void case_19_flow_limit(void **state)
+{
+	(void)state;
+	over_pollers(case_19_limit);
+}
+
+/* netdev_max_backlog while packets stand there: what is there stays, and what comes counts. */
+static void max_backlog_is_live(enum poller poller)
+{
+	struct source source;
+	struct sink sink;
+	struct scene s;
+
+	begin(&s, true, 6, poller);
+	set(&s, "a", -1, rps("2"));
+	disable(&s, 2);
+	source = by_hand(&s, 0, FLOWS);
+	send(&s, &source, 500);
+	set_engine(&s, (struct engine_settings){.max_backlog_set = true, .max_backlog = 10});
+	send(&s, &source, 5);
+	assert_int_equal(PORT_SUM(s.a, dropped[DROP_BACKLOG_FULL]), 5);
+	assert_int_equal(backlogs_held(&s), 500);
+	set_engine(&s, (struct engine_settings){.max_backlog_set = true, .max_backlog = 2000});
+	send(&s, &source, 700);
+	assert_int_equal(backlogs_held(&s), 1200);
+	assert_int_equal(PORT_SUM(s.a, dropped[DROP_BACKLOG_FULL]), 5);
+	sink = (struct sink){.scene = &s, .port = s.b};
+	sink_start(&sink);
+	enable(&s, 2);
+	scene_run(&s, SETTLE);
+	sink_stop(&sink);
+	/* Its port has room for 1024. */
+	assert_int_equal(sink.received + PORT_SUM(backlog_port(&s), dropped[DROP_TX_FULL]), 1200);
+	assert_int_equal(sink.disorder, 0);
+	scene_end(&s);
+}
+
+static void max_backlog_changes(void **state)
+{
+	(void)state;
+	over_pollers(max_backlog_is_live);
+}
+
+/* A flow goes to where it was read, and moves when the CPU before has drained what it held. */
+static void rfs_follows(enum poller poller)
+{
+	struct engine_config config = {.poller = poller, .sock_flow_entries = 1024};
+	struct queue_settings table = {.rps_flow_set = true, .rps_flow_cnt = 64};
+	struct watcher watcher;
+	struct source source;
+	struct scene s;
+	struct sink sink = {.scene = &s};
+	uint32_t hash;
+
+	scene_begin_cpus(&s, true, 7, CPUS, config);
+	watch(&watcher, &s);
+	sink.port = s.b;
+	sink_start(&sink);
+	set(&s, "a", -1, table);
+	source = by_hand(&s, 3, 1);
+	send(&s, &source, 100);
+	assert_int_equal(PORT_SUM(s.a, steered), 0);
+	hash = watcher.hash[3];
+	assert_int_not_equal(hash, 0);
+	flow_record(s.engine, hash, 77); /* no such CPU */
+	send(&s, &source, 10);
+	assert_int_equal(PORT_SUM(s.a, steered), 0);
+	flow_record(s.engine, hash, 2);
+	send(&s, &source, 100);
+	assert_int_equal(counter_read(&backlog(&s, 2)->received), 100);
+	disable(&s, 2);
+	send(&s, &source, 50);
+	flow_record(s.engine, hash, 3);
+	send(&s, &source, 50);
+	assert_int_equal(cpu_record(&s, 2)->backlog.length, 100);
+	assert_int_equal(counter_read(&backlog(&s, 3)->received), 0);
+	enable(&s, 2);
+	scene_run(&s, SETTLE);
+	send(&s, &source, 50);
+	assert_int_equal(counter_read(&backlog(&s, 2)->received), 200);
+	assert_int_equal(counter_read(&backlog(&s, 3)->received), 50);
+	set_engine(&s, (struct engine_settings){.sock_flow_entries_set = true});
+	send(&s, &source, 30);
+	assert_int_equal(PORT_SUM(s.a, steered), 250);
+	sink_stop(&sink);
+	assert_int_equal(sink.received, source.sent);
+	assert_int_equal(sink.disorder, 0);
+	assert_int_equal(sink.missing, 0);
+	scene_end(&s);
+}
+
+static void rfs_follows_when_drained(void **state)
+{
+	(void)state;
+	over_pollers(rfs_follows);
+}
+
+#define WAKES 64
+struct wakes {
+	char name[WAKES][16];
+	uint32_t n;
+};
+
+static void wake_note(void *arg, const char *line)
+{
+	struct wakes *wakes = arg;
+	const char *at = strstr(line, "napi/backlog-");
+
+	if (at && strstr(line, " wake ") && wakes->n < WAKES)
+		snprintf(wakes->name[wakes->n++], sizeof(wakes->name[0]), "%.15s", at);
+}
+
+/* All that one poll has put into backlogs is kicked once each after it, the own CPU's last. */
+static void case_17_own_last(void **state)
+{
+	struct queue_settings thread = {.poller_set = true, .poller = POLLER_THREAD};
+	struct wakes wakes = {.n = 0};
+	struct source source;
+	struct scene s;
+
+	(void)state;
+	for (unsigned own = 0; own < CPUS; own++) {
+		char last[16];
+
+		scene_trace(wake_note, &wakes);
+		begin(&s, true, 11, POLLER_SOFTIRQ);
+		set(&s, "backlog", -1, thread);
+		set(&s, "a", 0, (struct queue_settings){.cpu_set = true, .cpu = own});
+		set(&s, "a", -1, rps("0-3"));
+		scene_run(&s, SETTLE);
+		wakes.n = 0;
+		source = by_hand(&s, 0, FLOWS);
+		send(&s, &source, 64);
+		assert_int_equal(wakes.n, CPUS);
+		snprintf(last, sizeof(last), "napi/backlog-%u", own);
+		assert_int_equal(strncmp(wakes.name[CPUS - 1], last, strlen(last)), 0);
+		for (unsigned i = 0; i < CPUS; i++)
+			assert_int_equal(cpu_record(&s, i)->backlog.received_rps, i != own);
+		scene_end(&s);
+	}
+}
+
+/* No backlog is worked on while another, with packets in it, has been left to nobody. */
+static void case_17_seed(enum poller poller)
+{
+	for (uint64_t seed = 0; seed < 10; seed++) {
+		struct watcher watcher;
+		struct scene s;
+		struct load load;
+
+		begin(&s, true, seed, poller);
+		watch(&watcher, &s);
+		set(&s, "a", -1, rps("0-3"));
+		load_start(&load, &s, (struct source){.count = 3000, .burst = 40});
+		load_end(&load, &s);
+		assert_int_equal(watcher.forgotten, 0);
+		scene_end(&s);
+	}
+}
+
+static void case_17_remote_first(void **state)
+{
+	(void)state;
+	over_pollers(case_17_seed);
+}
+
+/* Two ports share a backlog: each one's packets go its way, by the transmit queue they had before.
+ */
+static void ports_share(enum poller poller)
+{
+	struct source first, second;
+	struct sink sink, wide;
+	struct scene s;
+	struct port *c, *d;
+
+	begin(&s, true, 12, poller);
+	d = scene_port(&s, "d,queues=4", NULL);
+	c = scene_port(&s, "c", d);
+	set(&s, "a", -1, rps("3"));
+	set(&s, "c", -1, rps("3"));
+	disable(&s, 3);
+	first = by_hand(&s, 0, FLOWS);
+	second = by_hand(&s, 0, FLOWS);
+	second.port = c;
+	for (int i = 0; i < 5; i++) {
+		send(&s, &first, 11);
+		send(&s, &second, 13);
+	}
+	sink = (struct sink){.scene = &s, .port = s.b};
+	wide = (struct sink){.scene = &s, .port = d}; /* takes from its queue 0 */
+	sink_start(&sink);
+	sink_start(&wide);
+	enable(&s, 3);
+	scene_run(&s, SETTLE);
+	sink_stop(&sink);
+	sink_stop(&wide);
+	assert_int_equal(sink.received, 55);
+	assert_int_equal(wide.received, 65);
+	assert_int_equal(sink.disorder + wide.disorder, 0);
+	scene_end(&s);
+}
+
+static void ports_share_a_backlog(void **state)
+{
+	(void)state;
+	over_pollers(ports_share);
+}
+
+/* A port that is removed leaves nothing in the backlogs; what others put there stays. */
+static void purged(enum poller poller)
+{
+	struct source gone, stays;
+	struct sink sink;
+	struct scene s;
+	struct port *c, *d;
+
+	begin(&s, true, 8, poller);
+	d = scene_port(&s, "d", NULL);
+	c = scene_port(&s, "c", d);
+	set(&s, "a", -1, rps("1"));
+	set(&s, "c", -1, rps("1,2"));
+	disable(&s, 1);
+	disable(&s, 2);
+	gone = by_hand(&s, 0, FLOWS);
+	stays = by_hand(&s, 0, FLOWS);
+	stays.port = c;
+	for (int i = 0; i < 4; i++) {
+		send(&s, &stays, 30);
+		send(&s, &gone, 25);
+	}
+	assert_int_equal(backlogs_held(&s), 220);
+	assert_int_equal(engine_port_remove(s.engine, s.a, NULL), 0);
+	assert_int_equal(counter_read(&backlog(&s, 1)->dropped[DROP_PORT_REMOVED]), 100);
+	assert_int_equal(port_held(backlog_port(&s)), 0);
+	assert_true(napi_disabled(backlog_port(&s)->queue[1].napi));
+	sink = (struct sink){.scene = &s, .port = d};
+	sink_start(&sink);
+	enable(&s, 1);
+	enable(&s, 2);
+	scene_run(&s, SETTLE);
+	sink_stop(&sink);
+	assert_int_equal(backlogs_held(&s), 0);
+	assert_int_equal(sink.received, 120);
+	assert_int_equal(sink.disorder, 0);
+	assert_int_equal(sink.missing, 0);
+	/* What was set for it holds again when it comes back. */
+	s.a = scene_port(&s, "a", s.b);
+	gone.port = s.a;
+	send(&s, &gone, 10);
+	assert_int_equal(counter_read(&backlog(&s, 1)->received) +
+				 counter_read(&backlog(&s, 2)->received),
+			 230);
+	scene_end(&s);
+}
+
+static void removal_purges(void **state)
+{
+	(void)state;
+	over_pollers(purged);
+}
+
+/* Removed while everybody works: nothing is lost track of. */
+static void removed_at_work(enum poller poller)
+{
+	for (uint64_t seed = 0; seed < 20; seed++) {
+		struct load load;
+		struct scene s;
+		uint64_t out = 0;
+
+		begin(&s, true, seed, poller);
+		set(&s, "a", -1, rps("0-3"));
+		load_start(&load, &s, (struct source){.count = 2000, .burst = 1 + seed % 60});
+		source_stop(&load.source);
+		assert_int_equal(engine_port_remove(s.engine, s.a, NULL), 0);
+		scene_run(&s, SETTLE);
+		sink_stop(&load.sink);
+		assert_int_equal(load.sink.disorder, 0);
+		assert_int_equal(backlogs_held(&s), 0);
+		for (unsigned i = 0; i < CPUS; i++)
+			out += counter_read(&backlog(&s, i)->dropped[DROP_PORT_REMOVED]);
+		assert_true(load.sink.received + out <= load.source.sent);
+		scene_end(&s);
+	}
+}
+
+static void removal_at_work(void **state)
+{
+	(void)state;
+	over_pollers(removed_at_work);
+}
+
+/* A backlog that does not pass: the change fails in its time, and all is as it was. */
+static void timed_out(enum poller poller)
+{
+	struct source source;
+	struct sink sink;
+	struct scene s;
+	int64_t start;
+
+	begin(&s, true, 9, poller);
+	set(&s, "a", -1, rps("1"));
+	disable(&s, 1);
+	source = by_hand(&s, 0, FLOWS);
+	send(&s, &source, 20);
+	start = machine_now(s.machine);
+	refused(&s, "a", rps("2"), -ETIMEDOUT, "a/0: steering stays as it was");
+	assert_true(machine_now(s.machine) - start < 3 * NSEC_PER_SEC);
+	assert_false(napi_disabled(s.a->queue[0].napi));
+	send(&s, &source, 20);
+	assert_int_equal(cpu_record(&s, 1)->backlog.length, 40);
+	sink = (struct sink){.scene = &s, .port = s.b};
+	sink_start(&sink);
+	enable(&s, 1);
+	set(&s, "a", -1, rps("2"));
+	send(&s, &source, 20);
+	sink_stop(&sink);
+	assert_int_equal(counter_read(&backlog(&s, 1)->received), 40);
+	assert_int_equal(counter_read(&backlog(&s, 2)->received), 20);
+	assert_int_equal(sink.received, 60);
+	assert_int_equal(sink.disorder, 0);
+	scene_end(&s);
+}
+
+static void change_times_out(void **state)
+{
+	(void)state;
+	over_pollers(timed_out);
+}
+
+static void refused_engine(struct scene *s, struct engine_settings settings, int code,
+			   const char *text)
+{
+	struct error err = {0};
+
+	assert_int_equal(engine_set(s->engine, &settings, &err), code);
+	if (!strstr(err.text, text))
+		fail_msg("\"%s\" does not say \"%s\"", err.text, text);
+}
+
 /* Errors name what is wrong and what is right; nothing has changed then. */
 static void refusals(void **state)
 {
@@ -307,6 +759,13 @@ static void refusals(void **state)
 	refused(&s, "a", s7, -EINVAL, "rps_flow_cnt 7: must be a power of two");
 	refused(&s, "backlog", rps("1"), -EINVAL, "backlog of engine CPU N");
 	refused(&s, "backlog", cpu, -EINVAL, "rps_cpus");
+	refused_engine(&s, (struct engine_settings){.max_backlog_set = true}, -ERANGE,
+		       "netdev_max_backlog 0: must be 1 to 1048576");
+	refused_engine(&s, (struct engine_settings){.flow_limit_set = true, .flow_limit = 1},
+		       -EINVAL, "flow_limit 1: must be a power of two, 2 to 65536");
+	refused_engine(
+		&s, (struct engine_settings){.sock_flow_entries_set = true, .sock_flow_entries = 3},
+		-EINVAL, "rps_sock_flow_entries 3: must be a power of two");
 	assert_null(engine_port_find(s.engine, "backlog"));
 	assert_int_equal(port_config_parse("mem:backlog", &config, &err), 0);
 	assert_int_equal(engine_port_add(s.engine, &config, &port, &err), -EINVAL);
@@ -328,7 +787,16 @@ int main(void)
 		cmocka_unit_test(any_poller_on_a_backlog),
 		cmocka_unit_test(case_20_changes_under_load),
 		cmocka_unit_test(case_20_on_host),
+		cmocka_unit_test(case_17_own_last),
+		cmocka_unit_test(case_17_remote_first),
 		cmocka_unit_test(case_19_drops_are_counted),
+		cmocka_unit_test(case_19_flow_limit),
+		cmocka_unit_test(max_backlog_changes),
+		cmocka_unit_test(rfs_follows_when_drained),
+		cmocka_unit_test(ports_share_a_backlog),
+		cmocka_unit_test(removal_purges),
+		cmocka_unit_test(removal_at_work),
+		cmocka_unit_test(change_times_out),
 		cmocka_unit_test(refusals),
 	};
 
