@@ -186,6 +186,7 @@ static void watcher_input(struct handler *handler, struct context *context, stru
 {
 	struct watcher *watcher = (struct watcher *)handler;
 	struct scene *s = watcher->scene;
+	unsigned n_backlogs = engine_counters(s->engine)->cpus;
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t flow;
@@ -193,7 +194,9 @@ static void watcher_input(struct handler *handler, struct context *context, stru
 		memcpy(&flow, v[i]->data + 42, sizeof(flow));
 		atomic_store(&watcher->hash[flow % SCENE_FLOWS], packet_flow_hash(context, v[i]));
 	}
-	for (unsigned i = 0; !strcmp(context->napi->queue->port->name, "backlog") && i < CPUS; i++)
+	if (strcmp(context->napi->queue->port->name, "backlog"))
+		n_backlogs = 0;
+	for (unsigned i = 0; i < n_backlogs; i++)
 		if (counter_read(&cpu_record(s, i)->backlog.length) &&
 		    !(napi_state_load(backlog_port(s)->queue[i].napi) & NAPI_SCHED))
 			watcher->forgotten++;
