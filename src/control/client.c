@@ -98,7 +98,7 @@ static int line_receive(int fd, char **out, struct error *err)
 			*out = more;
 		}
 		if (poll(&wait, 1, CLIENT_TIMEOUT_MS) == 0)
-			return error_set(err, -ETIMEDOUT, "the engine does not answer within %d s",
+			return error_set(err, -ETIME, "the engine does not answer within %d s",
 					 CLIENT_TIMEOUT_MS / 1000);
 		got = recv(fd, *out + n, room - 1 - n, 0);
 		if (got < 0 && errno == EINTR)

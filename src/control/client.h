@@ -20,8 +20,8 @@ int client_connect(const struct rundir *dir, struct error *err);
 
 /*
  * Sends the request (and lets go of it) and waits for the answer. 0: *answer is the caller's and
- * its "ok" is true. What the engine refused is a negative errno with the engine's text. -ETIMEDOUT,
- * -ECONNRESET: it did not answer.
+ * its "ok" is true. What the engine refused is a negative errno with the engine's text. -ETIME,
+ * -ECONNRESET: it did not answer, and the connection is of no more use.
  */
 int client_ask(int fd, json_t *request, json_t **answer, struct error *err);
 

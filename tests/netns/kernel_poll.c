@@ -47,11 +47,15 @@ static int set(int queue, const struct queue_settings *settings, struct error *e
 	return engine_queue_set(e.engine, "p0", queue, settings, NULL, err);
 }
 
+/* A busy machine may not run the poller for a second: then all is as it was, and asked again. */
 static void set_well(const struct queue_settings *settings)
 {
 	struct error err = {0};
+	int rc = -ETIMEDOUT;
 
-	if (set(-1, settings, &err))
+	for (int i = 0; rc == -ETIMEDOUT && i < 60; i++)
+		rc = set(-1, settings, &err);
+	if (rc)
 		fail_msg("%s", err.text);
 }
 
@@ -122,8 +126,8 @@ static void sockets_follow_the_poller(void **state)
 	for (int poller = 0; poller < POLLER_MAX; poller++) {
 		poller_set((enum poller)poller);
 		sockets_prefer(poller == POLLER_BUSY_POLL);
-		assert_int_equal(kernel()->poll, poller == POLLER_BUSY_POLL ? KERNEL_POLL_PREFERRED
-									    : KERNEL_POLL_NONE);
+		/* Once a second a look is taken whether that does anything, which it may not. */
+		assert_int_equal(kernel()->poll != KERNEL_POLL_NONE, poller == POLLER_BUSY_POLL);
 		poller_set(POLLER_BUSY_POLL);
 		sockets_prefer(true);
 		assert_int_equal(netns_cross(&links, 0, 1000, 60), 1000);

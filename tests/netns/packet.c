@@ -288,7 +288,7 @@ static void an_old_error_is_old(void **state)
 	b = rig_port(rig, rig->inner, "packet:in1");
 	at_a = rig_raw(rig, rig->left, NETNS_OUTER);
 	at_b = rig_raw(rig, rig->right, NETNS_OUTER);
-	assert_int_equal(napi_disable(b->queue[0].napi, NSEC_PER_SEC), 0);
+	assert_int_equal(napi_disable(b->queue[0].napi, 60 * NSEC_PER_SEC), 0);
 	netlab_link_up(rig->links.lab, rig->inner, "in1", false, &err);
 	rig_wait_state(b, PORT_DOWN);
 	netlab_link_up(rig->links.lab, rig->inner, "in1", true, &err);
@@ -361,7 +361,7 @@ static void lost_is_counted(void **state)
 	rig = rig_begin(POLLER_SOFTIRQ);
 	a = rig_port(rig, rig->inner, "packet:in0,ring=16");
 	at_a = rig_raw(rig, rig->left, NETNS_OUTER);
-	assert_int_equal(napi_disable(a->queue[0].napi, NSEC_PER_SEC), 0);
+	assert_int_equal(napi_disable(a->queue[0].napi, 60 * NSEC_PER_SEC), 0);
 	rig_frame(&frame, true, 40, 0);
 	for (int i = 0; i < 1000; i++)
 		rig_frame_send(at_a, &frame);
