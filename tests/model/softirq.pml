@@ -4,9 +4,13 @@
  * with its names.
  *
  * Anyone puts NAPIs into the inbox. Whoever has set `active` takes the inbox to the list and polls
- * it; the interrupt runner stops at its limit with work left, which ksoftirqd then goes on with.
+ * it; the interrupt runner stops at its limit with work left, which ksoftirqd then goes on with. The
+ * deferral policy, which control changes at any time, says when: NEVER goes on by itself, LOOPED may
+ * leave all to ksoftirqd at any time (ticks are not in the model), RUNNING does while ksoftirqd has
+ * been woken and has not gone to sleep.
  *
- * Held at every step: one runner works on the list. Held when nothing moves any more: inbox and
+ * Held at every step: one runner works on the list; what ksoftirqd holds and is about to go on with
+ * is not taken for a ksoftirqd that sleeps. Held when nothing moves any more: inbox and
  * list are empty, and nobody is active.
  */
 
@@ -16,6 +20,13 @@
 #ifndef LIMITS /* how many times a runner may stop with work left */
 #define LIMITS 2
 #endif
+#ifndef CHANGES /* of the policy */
+#define CHANGES 2
+#endif
+#define LIMIT 0
+#define NEVER 1
+#define LOOPED 2
+#define RUNNING 3
 #define IRQ 0
 #define KSOFTIRQD 1
 
@@ -26,6 +37,26 @@ byte working = 0; /* runners on the list */
 bool woken[2] = false;
 byte napis = NAPIS; /* to be scheduled */
 byte limits = LIMITS;
+byte policy = LIMIT;
+byte changes = CHANGES;
+byte wakes = 0;
+byte rested = 0;
+bool holds = false; /* ksoftirqd has work and goes on */
+
+/* softnet_deferral_set() */
+active proctype control()
+{
+	byte to;
+
+end:
+	do
+	:: atomic { changes > 0 -> changes--; select(to : LIMIT .. RUNNING); policy = to }
+	   if
+	   :: to == NEVER -> woken[IRQ] = true
+	   :: else
+	   fi
+	od
+}
 
 /* softirq_dispatch(): two at once. */
 active [2] proctype dispatcher()
@@ -85,10 +116,30 @@ inline softirq_run()
 	working--
 }
 
+/* softirq_defers() */
+inline softirq_defers()
+{
+	defers = false;
+	if
+	:: chosen == LOOPED -> defers = true
+	:: chosen == RUNNING ->
+	   defers = (wakes != rested);
+	   assert(defers || !holds)
+	:: true /* outside of the window; or another policy */
+	fi;
+	if
+	:: defers ->
+	   atomic { list = list + inbox; inbox = 0 }
+	   defers = (list > 0)
+	:: !defers
+	fi
+}
+
 /* softirq_irq_step() */
 active proctype irq()
 {
-	bool entered = false, left = false, done = false;
+	bool entered = false, left = false, done = false, defers = false, again = false;
+	byte chosen = LIMIT;
 
 end:
 	do
@@ -97,24 +148,45 @@ end:
 	   :: active_enter();
 	      if
 	      :: entered ->
-		softirq_run();
-#ifdef BUG_WAKES_BEFORE_LEAVING
-		woken[KSOFTIRQD] = woken[KSOFTIRQD] || left;
-		active_leave();
-#elif defined(BUG_LEAVES_WORK)
-		active_leave();
+		chosen = policy;
+		softirq_defers();
+		if
+		:: !defers -> softirq_run()
+		:: defers -> left = true
+		fi;
+#ifdef BUG_READS_THE_POLICY_TWICE
+		again = (left && policy == NEVER);
+		left = (left && chosen != NEVER);
 #else
+		again = (left && chosen == NEVER);
+		left = (left && !again);
+#endif
+#ifdef BUG_WAKES_BEFORE_LEAVING
+		if
+		:: left -> wakes++; woken[KSOFTIRQD] = true
+		:: !left
+		fi;
+#endif
 		active_leave();
-		woken[KSOFTIRQD] = woken[KSOFTIRQD] || left;
+#if !defined(BUG_WAKES_BEFORE_LEAVING) && !defined(BUG_LEAVES_WORK)
+		if
+#ifdef BUG_TRUSTS_RUNNING
+		:: left && !defers -> wakes++; woken[KSOFTIRQD] = true
+		:: !left || defers
+#else
+		:: left -> wakes++; woken[KSOFTIRQD] = true
+		:: !left
+#endif
+		fi;
 #endif
 		if
-		:: done || left -> break
-		:: !done && !left
+		:: left || (done && !again) -> break
+		:: !left && (!done || again)
 		fi
 	      :: !entered -> break
 	      fi
 	   od;
-	   atomic { entered = false; left = false; done = false }
+	   atomic { entered = false; left = false; done = false; defers = false; again = false }
 	od
 }
 
@@ -122,17 +194,29 @@ end:
 active proctype ksoftirqd()
 {
 	bool entered = false, left = false, done = false;
+	byte seen = 0;
 
 end:
 	do
 	:: atomic { woken[KSOFTIRQD] -> woken[KSOFTIRQD] = false }
 	   do
-	   :: active_enter();
+	   :: seen = wakes;
+	      active_enter();
 	      left = false;
 	      if
 	      :: entered ->
 		if
-		:: list > 0 || inbox > 0 -> softirq_run()
+		:: list > 0 || inbox > 0 ->
+		   if
+#ifndef BUG_FORGETS_TO_RUN
+		   :: wakes == rested -> rested = seen - 1
+		   :: else
+#else
+		   :: true
+#endif
+		   fi;
+		   softirq_run();
+		   holds = left
 		:: list == 0 && inbox == 0
 		fi;
 		active_leave();
@@ -143,10 +227,10 @@ end:
 	      fi;
 	      if
 	      :: left /* STEP_YIELD */
-	      :: !left -> break
+	      :: !left -> atomic { rested = seen; holds = false }; break
 	      fi
 	   od;
-	   atomic { entered = false; done = false }
+	   atomic { entered = false; done = false; seen = 0 }
 	od
 }
 
