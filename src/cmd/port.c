@@ -31,6 +31,10 @@ static json_t *add_request(const char *spec, char **keys, int *rc)
 			break;
 		}
 		*value++ = '\0';
+		if (json_object_get(object, *keys)) {
+			*rc = misused("%s is there twice: give it one value", *keys);
+			break;
+		}
 		if (setup_port_key(port, *keys, value, &err))
 			*rc = misused("%s", err.text);
 		json_object_set_new(object, *keys, json_string(value));

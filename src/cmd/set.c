@@ -57,6 +57,8 @@ static int keys_take(char **keys, const struct target *target, struct asked *ask
 			return misused("\"%s\" is not KEY=VALUE: the keys are %s", *keys,
 				       key_names(target));
 		*value++ = '\0';
+		if (json_object_get(object, *keys))
+			return misused("%s is there twice: give it one value", *keys);
 		if (key_take(target, asked, *keys, value, &err))
 			return misused("%s", err.text);
 		json_object_set_new(object, *keys, json_string(value));
@@ -132,11 +134,16 @@ static void queue_print(const struct wish *wish, const json_t *queue, int pid)
 		before = ", ";
 	}
 	if (wish->idle_suspend_set) {
-		printf("%sidle_suspend %lld us", before, view_number(queue, "idle_suspend"));
+		printf("%sidle_suspend %lld us%s", before, view_number(queue, "idle_suspend"),
+		       strcmp(view_text(queue, "poller"), "busy-poll") ? " kept for busy-poll"
+								       : "");
 		before = ", ";
 	}
 	if (wish->cpu_set) {
-		printf("%scpu %lld", before, view_number(queue, "cpu"));
+		printf("%scpu %lld%s", before, view_number(queue, "cpu"),
+		       strcmp(view_text(queue, "poller"), "thread")
+			       ? ""
+			       : " kept for other pollers (cpus is the thread's)");
 		before = ", ";
 	}
 	if (wish->class_set || wish->cpus_set) {

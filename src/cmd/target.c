@@ -37,6 +37,10 @@ int target_parse(const char *text, struct target *out, struct error *err)
 		return error_set(err, -EINVAL, "\"%.60s\" is no port: a name of 1 to %zu bytes",
 				 text, sizeof(out->port) - 1);
 	memcpy(out->port, text, n);
+	if (strchr(out->port, '/'))
+		return error_set(err, -EINVAL,
+				 "\"%.60s\" is no port: a queue is written PORT/N, N being 0..%d",
+				 text, PORT_QUEUES_MAX - 1);
 	if (!queue)
 		return 0;
 	if (strlen(slash + 1) > 4 || atoi(slash + 1) >= PORT_QUEUES_MAX)

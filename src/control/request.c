@@ -75,6 +75,8 @@ static int set_take(struct request *request, json_t *root, struct error *err)
 
 	if (rc)
 		return rc;
+	if (strchr(request->port, '/'))
+		return error_set(err, -EINVAL, "\"port\" is a name; its queue is in \"queue\"");
 	request->queue = -1;
 	if (queue && (!json_is_integer(queue) || json_integer_value(queue) < 0 ||
 		      json_integer_value(queue) >= PORT_QUEUES_MAX))

@@ -401,6 +401,8 @@ static void sets_keep(void **state)
 	assert_string_equal(p.out, "default poller thread\n");
 	assert_int_equal(napier(rig, &p, "set --run-dir %s p0 weight=16 cpu=0", rig->base), 0);
 	assert_string_equal(p.out, "p0/0 weight 16, cpu 0\n");
+	assert_int_equal(napier(rig, &p, "set --run-dir %s p0 idle_suspend=9", rig->base), 0);
+	assert_string_equal(p.out, "p0/0 idle_suspend 9 us kept for busy-poll\n");
 	assert_int_equal(napier(rig, &p, "set --run-dir %s p0 class=fifo priority=4", rig->base),
 			 0);
 	assert_string_equal(
@@ -566,6 +568,19 @@ static void refuses_sets(void **state)
 		{"set p0 weight=65", 2, "weight=65: out of range 1..64"},
 		{"set p0 class=fifo", 2, "class=fifo needs priority=1..99"},
 		{"set p0/64 weight=1", 2, "p0/64: queues are 0..63"},
+		{"set p0/x weight=1", 2,
+		 "\"p0/x\" is no port: a queue is written PORT/N, N being 0..63"},
+		{"set p0 poller=thread weight=1 poller=softirq", 2,
+		 "poller is there twice: give it one value"},
+		{"set p0 weight=1 weight=1", 2, "weight is there twice: give it one value"},
+		{"set engine netdev_budget=9 netdev_budget=8", 2,
+		 "netdev_budget is there twice: give it one value"},
+		{"set p0 nice=3 priority=3", 2,
+		 "class=fair goes with nice, class=fifo with priority: they cannot be asked "
+		 "together"},
+		{"set p0 cpus=", 2, "cpus=: not a list of CPUs such as 0-3,8, or any"},
+		{"set p0 cpus=0-1024", 2, "cpus=0-1024: out of range 0..1023"},
+		{"port add mem:x weight=1 weight=2", 2, "weight is there twice: give it one value"},
 		{"set p0 cpu=1000", 1, "cpu 1000: not an engine CPU; those are 0"},
 		{"set p0 cpus=1000", 1,
 		 "cpus: CPU 1000 cannot be used: this process may run on CPUs 0"},

@@ -72,6 +72,11 @@ static void request_refuses(void **state)
 		 "nothing to set: the keys are " WISH_KEYS},
 		{"{\"request\":\"set\",\"port\":\"a\",\"queue\":64,\"keys\":{}}",
 		 "\"queue\" is a number 0..63"},
+		{"{\"request\":\"set\",\"port\":\"a/0\",\"keys\":{\"weight\":1}}",
+		 "\"port\" is a name; its queue is in \"queue\""},
+		{"{\"request\":\"set\",\"port\":\"a\",\"keys\":{\"nice\":1,\"priority\":1}}",
+		 "class=fair goes with nice, class=fifo with priority: they cannot be asked "
+		 "together"},
 		{"{\"request\":\"set\",\"port\":\"a\",\"keys\":{\"poller\":true}}",
 		 "poller: its value is a number or a short text"},
 		{"{\"request\":\"set\",\"port\":\"a\",\"keys\":{\"x\":1}}",
