@@ -93,6 +93,12 @@ struct runner_observation {
 	bool waiting;
 };
 
+/* The same, for those who look often. */
+struct runner_usage {
+	int64_t cpu_time;   /* as above */
+	int64_t ready_time; /* ns that it could have run, but waited for a CPU; 0: not known */
+};
+
 /*
  * An interrupt source. It is attached to one runner; its handler is called there, between two
  * steps, never inside one. It fires
@@ -132,6 +138,8 @@ struct machine_ops {
 	void (*runner_wake)(struct runner *r);
 	int (*runner_place)(struct runner *r, const struct placement *placement);
 	void (*runner_observe)(struct runner *r, struct runner_observation *out);
+	void (*runner_usage)(struct runner *r, struct runner_usage *out);
+	void (*idle_times)(struct machine *m, int64_t *idle, unsigned n);
 	int (*irq_attach)(struct irq *irq, struct runner *r);
 	void (*irq_detach)(struct irq *irq);
 	void (*irq_mask)(struct irq *irq);
@@ -195,7 +203,7 @@ static inline int runner_start(struct machine *m, const struct runner_config *co
 }
 
 /*
- * Control context, not from a runner's own step. Ends the runner after its current step and frees
+ * Control context, or a step of another runner. Ends the runner after its current step and frees
  * it; sources still attached to it are detached.
  */
 static inline void runner_stop(struct runner *r)
@@ -223,6 +231,21 @@ static inline int runner_place(struct runner *r, const struct placement *placeme
 static inline void runner_observe(struct runner *r, struct runner_observation *out)
 {
 	r->machine->ops->runner_observe(r, out);
+}
+
+/* Control context, or a step of another runner. */
+static inline void runner_usage(struct runner *r, struct runner_usage *out)
+{
+	r->machine->ops->runner_usage(r, out);
+}
+
+/*
+ * Any context. How long each of the CPUs 0..n-1 has had nothing to run so far, ns, whoever runs
+ * there; on the host in steps of 10 ms. 0 where that is not known.
+ */
+static inline void machine_idle_times(struct machine *m, int64_t *idle, unsigned n)
+{
+	m->ops->idle_times(m, idle, n);
 }
 
 /*
@@ -303,8 +326,8 @@ static inline void machine_notify(struct machine *m)
 }
 
 /*
- * Control context. Returns when every runner has been between two steps at least once since the
- * call, so that what it could still have seen may be freed. A waiting runner counts as between
+ * Control context, or a runner's step, whose runner then counts as between two steps. Returns when
+ * every runner has been between two steps at least once since the call, so that what it could still have seen may be freed. A waiting runner counts as between
  * steps. This is RCU (quiescent states at step boundaries), under saturation too.
  */
 static inline void machine_quiesce(struct machine *m)

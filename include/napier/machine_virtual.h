@@ -33,8 +33,7 @@
  *
  * Calls. Control context is: outside of machine_wait(), or inside a call made by
  * machine_virtual_call_at(). machine_wait() and machine_virtual_run() themselves may not be nested;
- * runner_stop() and machine_quiesce() may not be called from a step or handler. These are
- * programming errors and abort. irq_raise(), runner_wake() and the others work from anywhere. The
+ * a runner may not be stopped from its own step or handler. These are programming errors and abort. irq_raise(), runner_wake() and the others work from anywhere. The
  * placement of a runner is refused with -EINVAL if it names any CPU that the machine has not.
  */
 #ifndef NAPIER_MACHINE_VIRTUAL_H

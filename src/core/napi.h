@@ -12,6 +12,15 @@ struct port;
 struct softnet;
 struct steer;
 
+/* A switch that control has begun and not yet ended. Control only, engine lock held. */
+struct napi_change {
+	bool pending;
+	bool prepared; /* there is something to retire, of the new one or the old one */
+	enum poller before, wish;
+	struct softnet *from, *to;
+	int64_t start;
+};
+
 struct napi {
 	_Atomic uint32_t state; /* enum napi_state */
 	_Atomic uint32_t weight;
@@ -34,6 +43,7 @@ struct napi {
 	struct napi *next;	 /* in a softirq poll list or inbox */
 	struct softnet *softnet; /* of its engine CPU: whose softirq polls it */
 
+	struct napi_change change;
 	int switch_error; /* written by the holder before it clears SWITCH without switching */
 
 	int64_t idle_since;	      /* busy-poll: its last packet; 0: not known */
@@ -112,6 +122,14 @@ void napi_mask(struct napi *napi);
 /* Control context, engine lock held. As napi_poller_set, to this softnet. */
 int napi_switch(struct napi *napi, enum poller poller, struct softnet *softnet, int64_t timeout,
 		int64_t *took, struct error *err);
+/*
+ * The same in parts, for who cannot wait. begin: 0 also when there is nothing to do; what it says
+ * then is final: nothing is pending. end: -EAGAIN: not over yet, and not withdrawn although asked
+ * to; else how it ended. Every other call here that needs the switch to be over waits for it.
+ */
+int napi_switch_begin(struct napi *napi, enum poller poller, struct softnet *softnet,
+		      struct error *err);
+int napi_switch_end(struct napi *napi, bool withdraw, struct error *err);
 int napi_disable_locked(struct napi *napi, int64_t timeout);
 void napi_enable_locked(struct napi *napi);
 

@@ -77,25 +77,6 @@ static bool napi_withdraw(struct napi *napi, uint32_t bit, uint32_t request)
 	return true;
 }
 
-/* Both sides are prepared. */
-static int switch_wait(struct napi *napi, enum poller poller, struct softnet *softnet,
-		       int64_t timeout)
-{
-	struct machine *machine = napi->engine->machine;
-	uint32_t cpu = (uint32_t)(softnet - napi->engine->softnet);
-
-	napi->switch_error = 0;
-	napi_request(napi, NAPI_SWITCH | (uint32_t)poller << NAPI_WISH_SHIFT |
-				   cpu << NAPI_WISH_CPU_SHIFT);
-	if (machine_wait(machine, switch_over, napi, machine_now(machine) + timeout)) {
-		if (napi_withdraw(napi, NAPI_SWITCH, NAPI_REQUEST_SWITCH))
-			return -ETIMEDOUT;
-		/* Claimed: the holder is past its poll and has only the interrupts to move. */
-		machine_wait(machine, switch_over, napi, TIME_NEVER);
-	}
-	return napi->switch_error;
-}
-
 /* Nobody polls and nobody will: the word is control's. */
 static int switch_disabled(struct napi *napi, enum poller poller, struct softnet *softnet)
 {
@@ -124,47 +105,105 @@ static void record_switch(struct napi *napi, int64_t took)
 		atomic_store(&record->switch_max_ns, took);
 }
 
-int napi_switch(struct napi *napi, enum poller poller, struct softnet *softnet, int64_t timeout,
-		int64_t *took, struct error *err)
+/* It has been decided: takes down what is not needed now. */
+static int switch_finish(struct napi *napi, int rc, int64_t *took, struct error *err)
 {
-	struct machine *machine = napi->engine->machine;
-	enum poller before = napi_poller(napi);
-	struct softnet *softnet_before = napi->softnet;
-	bool changes = poller != before || poller_ops(poller)->per_cpu;
+	struct napi_change *change = &napi->change;
 	const struct port_queue *queue = napi->queue;
-	int64_t start = machine_now(machine);
+	int64_t ns = machine_now(napi->engine->machine) - change->start;
+
+	change->pending = false;
+	if (rc) {
+		if (change->prepared)
+			poller_ops(change->wish)->retire(napi, change->to);
+		return error_set(err, rc, "%s/%u: poller stays %s: %s", queue->port->name,
+				 queue->index, poller_name(change->before),
+				 rc == -ETIMEDOUT ? "its poll did not end in time" : strerror(-rc));
+	}
+	if (took)
+		*took = ns;
+	record_switch(napi, ns);
+	if (change->prepared)
+		poller_ops(change->before)->retire(napi, change->from);
+	if (change->wish != change->before)
+		queue_told(napi);
+	return 0;
+}
+
+int napi_switch_begin(struct napi *napi, enum poller poller, struct softnet *softnet,
+		      struct error *err)
+{
+	uint32_t cpu = (uint32_t)(softnet - napi->engine->softnet);
+	enum poller before = napi_poller(napi);
+	bool prepare = poller != before || poller_ops(poller)->per_cpu;
 	int rc;
 
-	if (took)
-		*took = 0;
 	if (poller == before && softnet == napi->softnet)
 		return 0;
 	rc = port_poller_check(queue->port, poller, err);
 	if (rc)
 		return rc;
-	if (changes) {
+	if (prepare) {
 		rc = poller_ops(poller)->prepare(napi, softnet, err);
 		if (rc)
 			return rc;
 	}
-	start = machine_now(machine);
-	rc = napi_disabled(napi) ? switch_disabled(napi, poller, softnet)
-				 : switch_wait(napi, poller, softnet, timeout);
-	if (rc) {
-		if (changes)
-			poller_ops(poller)->retire(napi, softnet);
-		return error_set(err, rc, "%s/%u: poller stays %s: %s", queue->port->name,
-				 queue->index, poller_name(before),
-				 rc == -ETIMEDOUT ? "its poll did not end in time" : strerror(-rc));
-	}
-	if (took)
-		*took = machine_now(machine) - start;
-	record_switch(napi, machine_now(machine) - start);
-	if (changes)
-		poller_ops(before)->retire(napi, softnet_before);
-	if (poller != before)
-		queue_told(napi);
+	napi->change = (struct napi_change){
+		.pending = true,
+		.prepared = prepare,
+		.before = before,
+		.wish = poller,
+		.from = napi->softnet,
+		.to = softnet,
+		.start = machine_now(napi->engine->machine),
+	};
+	if (napi_disabled(napi))
+		return switch_finish(napi, switch_disabled(napi, poller, softnet), NULL, err);
+	napi->switch_error = 0;
+	napi_request(napi, NAPI_SWITCH | (uint32_t)poller << NAPI_WISH_SHIFT |
+				   cpu << NAPI_WISH_CPU_SHIFT);
 	return 0;
+}
+
+int napi_switch_end(struct napi *napi, bool withdraw, struct error *err)
+{
+	if (!napi->change.pending)
+		return 0;
+	if (switch_over(napi))
+		return switch_finish(napi, napi->switch_error, NULL, err);
+	if (withdraw && napi_withdraw(napi, NAPI_SWITCH, NAPI_REQUEST_SWITCH))
+		return switch_finish(napi, -ETIMEDOUT, NULL, err);
+	return -EAGAIN;
+}
+
+/* Waits for the end of what was begun. */
+static int switch_wait(struct napi *napi, int64_t timeout, int64_t *took, struct error *err)
+{
+	struct machine *machine = napi->engine->machine;
+
+	if (!napi->change.pending)
+		return 0;
+	if (machine_wait(machine, switch_over, napi, machine_now(machine) + timeout)) {
+		if (napi_withdraw(napi, NAPI_SWITCH, NAPI_REQUEST_SWITCH))
+			return switch_finish(napi, -ETIMEDOUT, NULL, err);
+		/* Claimed: the holder is past its poll and has only the interrupts to move. */
+		machine_wait(machine, switch_over, napi, TIME_NEVER);
+	}
+	return switch_finish(napi, napi->switch_error, took, err);
+}
+
+int napi_switch(struct napi *napi, enum poller poller, struct softnet *softnet, int64_t timeout,
+		int64_t *took, struct error *err)
+{
+	int64_t ignored;
+	int rc;
+
+	if (!took)
+		took = &ignored;
+	*took = 0;
+	switch_wait(napi, timeout, NULL, NULL); /* one that poller auto began */
+	rc = napi_switch_begin(napi, poller, softnet, err);
+	return rc ? rc : switch_wait(napi, timeout, took, err);
 }
 
 int napi_disable_locked(struct napi *napi, int64_t timeout)
@@ -173,6 +212,7 @@ int napi_disable_locked(struct napi *napi, int64_t timeout)
 
 	if (napi_disabled(napi))
 		return 0;
+	switch_wait(napi, timeout, NULL, NULL);
 	napi_request(napi, NAPI_DISABLING);
 	if (machine_wait(machine, disable_over, napi, machine_now(machine) + timeout) &&
 	    napi_withdraw(napi, NAPI_DISABLING, NAPI_DISABLING))

@@ -183,6 +183,8 @@ int host_place(struct host_runner *r, pid_t tid, const struct placement *placeme
 	       struct error *err);
 int host_runner_place(struct runner *runner, const struct placement *placement);
 void host_runner_observe(struct runner *runner, struct runner_observation *out);
+void host_runner_usage(struct runner *runner, struct runner_usage *out);
+void host_idle_times(struct machine *m, int64_t *idle, unsigned n);
 
 /* host_wait.c */
 int host_wait(struct machine *m, bool (*done)(void *arg), void *arg, int64_t deadline);

@@ -93,13 +93,23 @@ static void virtual_notify(struct machine *m)
 	(void)m;
 }
 
-/* Steps are atomic: outside of them every runner is between two steps. */
+/* Steps are atomic: but for the one that is being made, every runner is between two of them. */
 static void virtual_quiesce(struct machine *m)
+{
+	(void)m;
+}
+
+static void virtual_idle_times(struct machine *m, int64_t *idle, unsigned n)
 {
 	struct virtual *v = (struct virtual *)m;
 
-	assert(!v->executing && "machine_quiesce from a step");
-	(void)v;
+	for (unsigned i = 0; i < n; i++) {
+		idle[i] = 0;
+		if (i >= v->config.cpus)
+			continue;
+		virtual_cpu_account(v, &v->cpus[i]);
+		idle[i] = v->cpus[i].idle_time;
+	}
 }
 
 static void call_remove(struct virtual *v, struct virtual_call *c)
@@ -143,6 +153,8 @@ static const struct machine_ops virtual_ops = {
 	.runner_wake = virtual_runner_wake,
 	.runner_place = virtual_runner_place,
 	.runner_observe = virtual_runner_observe,
+	.runner_usage = virtual_runner_usage,
+	.idle_times = virtual_idle_times,
 	.irq_attach = virtual_irq_attach,
 	.irq_detach = virtual_irq_detach,
 	.irq_mask = virtual_irq_mask,

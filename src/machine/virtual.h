@@ -63,6 +63,7 @@ struct virtual_cpu {
 	struct virtual_event event;    /* current's cost is used up, or a kick */
 	struct virtual_event tick;     /* only while somebody is queued behind current */
 	int64_t tick_phase;
+	int64_t idle_time;
 };
 
 enum virtual_runner_state { RUNNER_WAITING, RUNNER_QUEUED, RUNNER_RUNNING, RUNNER_ENDED };
@@ -81,6 +82,8 @@ struct virtual_runner {
 	int64_t vruntime;
 	int64_t weight;
 	int64_t cpu_time;
+	int64_t queued_at; /* while it is queued */
+	int64_t ready_time;
 
 	enum virtual_piece piece;
 	int64_t remaining; /* ns of CPU until the piece is done */
@@ -185,6 +188,7 @@ void virtual_runner_stop(struct runner *runner);
 void virtual_runner_wake(struct runner *runner);
 int virtual_runner_place(struct runner *runner, const struct placement *placement);
 void virtual_runner_observe(struct runner *runner, struct runner_observation *out);
+void virtual_runner_usage(struct runner *runner, struct runner_usage *out);
 /* Its cost is used up: does what the step said. Returns whether it yields. */
 bool virtual_runner_finish(struct virtual *v, struct virtual_runner *r);
 /* Calls its next handler or step; its cost is `remaining` then. */

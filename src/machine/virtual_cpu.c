@@ -13,6 +13,8 @@ void virtual_cpu_account(struct virtual *v, struct virtual_cpu *c)
 	int64_t least = first ? first->vruntime : INT64_MAX;
 
 	c->since = v->now;
+	if (!r)
+		c->idle_time += ran;
 	if (!r || !ran)
 		return;
 	assert(ran <= r->remaining);

@@ -56,6 +56,7 @@ void virtual_queue_add(struct virtual *v, struct virtual_cpu *c, struct virtual_
 	v->queued[r->placement.class]++;
 	r->cpu = c;
 	r->state = RUNNER_QUEUED;
+	r->queued_at = v->now;
 	v->cpus_idle.bits[c->index / 64] &= ~(UINT64_C(1) << (c->index % 64));
 }
 
@@ -67,6 +68,7 @@ void virtual_queue_remove(struct virtual *v, struct virtual_runner *r)
 	*(r->prev ? &r->prev->next : &q->first) = r->next;
 	*(r->next ? &r->next->prev : &q->last) = r->prev;
 	r->next = r->prev = NULL;
+	r->ready_time += v->now - r->queued_at;
 	q->count--;
 	v->queued[r->placement.class]--;
 }

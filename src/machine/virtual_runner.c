@@ -104,7 +104,7 @@ void virtual_runner_stop(struct runner *runner)
 	struct virtual_runner *r = (struct virtual_runner *)runner;
 	struct virtual *v = runner_machine(r);
 
-	assert(!v->executing && "runner_stop from a step");
+	assert(v->executing != r && "runner_stop from its own step");
 	while (r->attached)
 		virtual_irq_detach(r->attached);
 	if (r->state == RUNNER_QUEUED) {
@@ -173,6 +173,18 @@ void virtual_runner_observe(struct runner *runner, struct runner_observation *ou
 		.cpu_time = r->cpu_time,
 		.waiting = r->state == RUNNER_WAITING,
 	};
+}
+
+void virtual_runner_usage(struct runner *runner, struct runner_usage *out)
+{
+	struct virtual_runner *r = (struct virtual_runner *)runner;
+	struct virtual *v = runner_machine(r);
+
+	if (r->state == RUNNER_RUNNING)
+		virtual_cpu_account(v, r->cpu);
+	*out = (struct runner_usage){.cpu_time = r->cpu_time, .ready_time = r->ready_time};
+	if (r->state == RUNNER_QUEUED)
+		out->ready_time += v->now - r->queued_at;
 }
 
 /* It said STEP_WAIT. Whatever came since the step began is what it waits for. */
