@@ -189,11 +189,13 @@ struct queue_record {
 	char port_spec[PORT_SPEC_MAX]; /* "xdp:eth0" as opened, after any fallback */
 	char mode[32];		       /* "native, copy", "vnet header", … */
 	char state[32];		       /* "up", "down", "gone" and the like */
-	_Atomic uint32_t poller_asked; /* enum poller */
+	_Atomic uint32_t poller_asked; /* enum poller, POLLER_AUTO too */
 	_Atomic uint32_t poller_observed;
 	_Atomic uint32_t disabled;
-	_Atomic int32_t tid;  /* of the runner that polls, 0 when there is none of its own */
-	_Atomic uint32_t cpu; /* engine CPU of its softirq */
+	_Atomic int32_t tid;	     /* of the runner that polls, 0 when there is none of its own */
+	_Atomic uint32_t cpu;	     /* engine CPU of its softirq */
+	_Atomic uint32_t cpu_pinned; /* that was asked for; else the engine chose it */
+	char why[112];		     /* poller auto: its last decision, with figures; or empty */
 	_Atomic uint32_t weight;
 	_Atomic uint32_t idle_suspend; /* us, busy-poll; 0: never */
 	_Atomic int64_t switch_ns;     /* the last switch took that long */

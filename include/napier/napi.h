@@ -53,9 +53,26 @@
 #define NAPI_WEIGHT_DEFAULT 64 /* packets; the kernel's NAPI_POLL_WEIGHT */
 #define NAPI_WEIGHT_MAX PACKET_VECTOR_MAX
 
-enum poller { POLLER_SOFTIRQ, POLLER_THREAD, POLLER_WORKQUEUE, POLLER_BUSY_POLL, POLLER_MAX };
+enum poller {
+	POLLER_SOFTIRQ,
+	POLLER_THREAD,
+	POLLER_WORKQUEUE,
+	POLLER_BUSY_POLL,
+	POLLER_MAX,
+	/*
+	 * Only to be asked for, never observed: the engine chooses among those above by what it
+	 * measures, and goes on choosing. Another poller that is set ends it.
+	 */
+	POLLER_AUTO = 15,
+};
 
-/* "softirq", "busy-poll"; and back: -EINVAL for another name. */
+/* One that can be asked for, POLLER_AUTO included. */
+static inline bool poller_valid(enum poller poller)
+{
+	return (unsigned)poller < POLLER_MAX || poller == POLLER_AUTO;
+}
+
+/* "softirq", "busy-poll", "auto"; and back: -EINVAL for another name. */
 const char *poller_name(enum poller poller);
 int poller_parse(const char *name, enum poller *out);
 /* All of them for an error text: "softirq, thread, …". */

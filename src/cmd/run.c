@@ -289,7 +289,7 @@ const struct command command_run = {
 		 "man napier has the kinds.\n\n"
 		 "  -c, --config FILE    read ports and settings from FILE\n"
 		 "      --handler H      bridge (default) or drop\n"
-		 "      --poller P       softirq (default), thread, workqueue or busy-poll\n"
+		 "      --poller P       softirq (default), thread, workqueue, busy-poll or auto\n"
 		 "      --cpus LIST      engine CPUs, such as 0-3,8 (all)\n"
 		 "      --frames N       packets in the pool (16384)\n"
 		 "      --no-realtime    take interrupts at ordinary priority\n"

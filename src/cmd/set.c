@@ -74,7 +74,10 @@ static void poller_print(const json_t *queue)
 	const char *was = view_text(queue, "was");
 	char duration[DURATION_MAX];
 
-	printf("poller %s", poller);
+	if (!strcmp(view_text(queue, "asked"), "auto"))
+		printf("poller auto, %s now", poller);
+	else
+		printf("poller %s", poller);
 	if (strcmp(poller, was))
 		printf(" (was %s), %s", was,
 		       duration_text(view_number(queue, "switch_ns"), duration));
@@ -298,8 +301,8 @@ const struct command command_set = {
 		 "Changes how a port's queues are polled, all keys or none, and prints what then "
 		 "holds.\nWhat is set for a port or queue that is not there is kept for when it "
 		 "comes.\n\n"
-		 "  poller=softirq|thread|workqueue|busy-poll\n"
-		 "                           who polls\n"
+		 "  poller=softirq|thread|workqueue|busy-poll|auto\n"
+		 "                           who polls; auto: chosen by what is measured\n"
 		 "  weight=1..64             packets a poll\n"
 		 "  idle_suspend=USEC        without a packet for so long, busy-poll goes back to\n"
 		 "                           interrupts; 0, the default: never, it keeps its CPU\n"

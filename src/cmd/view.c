@@ -28,7 +28,7 @@ static json_t *dropped_json(const uint64_t dropped[DROP_MAX])
 
 static const char *poller_text(uint32_t poller)
 {
-	return poller < POLLER_MAX ? poller_name((enum poller)poller) : "none";
+	return poller_valid((enum poller)poller) ? poller_name((enum poller)poller) : "none";
 }
 
 json_t *view_class_set(json_t *o, bool fifo, int level)
@@ -214,6 +214,9 @@ static json_t *napi_json(const struct counters_file *file, const struct queue_re
 	json_object_set_new(o, "poller", json_string(poller_text(r->poller_observed)));
 	json_object_set_new(o, "disabled", json_boolean(r->disabled));
 	number_set(o, "cpu", r->cpu);
+	json_object_set_new(o, "cpu_pinned", json_boolean(r->cpu_pinned));
+	if (r->why[0])
+		json_object_set_new(o, "why", json_sprintf("%.111s", r->why));
 	number_set(o, "weight", r->weight);
 	number_set(o, "idle_suspend", r->idle_suspend);
 	json_object_set_new(o, "thread", view_thread(file->pid, r->tid));

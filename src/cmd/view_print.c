@@ -99,7 +99,10 @@ static void poller_cell(struct table *table, const json_t *napi)
 	const char *there = view_text(napi, "poller");
 	bool disabled = json_is_true(json_object_get(napi, "disabled"));
 
-	if (strcmp(asked, there))
+	if (!strcmp(asked, "auto"))
+		table_cell(table, disabled ? COLOUR_WARN : COLOUR_NONE, "auto: %s%s", there,
+			   disabled ? ", disabled" : "");
+	else if (strcmp(asked, there))
 		table_cell(table, COLOUR_BAD, "%s (asked %s)", there, asked);
 	else if (disabled)
 		table_cell(table, COLOUR_WARN, "%s, disabled", there);
@@ -207,6 +210,14 @@ void view_napis_print(const json_t *view, FILE *out)
 	for (size_t i = 0; table && i < json_array_size(napis); i++)
 		napi_row(table, json_array_get(napis, i));
 	table_print(table, out);
+	for (size_t i = 0; i < json_array_size(napis); i++) {
+		const json_t *napi = json_array_get(napis, i);
+
+		if (*view_text(napi, "why"))
+			fprintf(out, "%s/%lld: auto chose %s: %s\n", view_text(napi, "port"),
+				view_number(napi, "queue"), view_text(napi, "poller"),
+				view_text(napi, "why"));
+	}
 	for (size_t i = 0; i < json_array_size(napis); i++)
 		kernel_print(json_array_get(napis, i), out);
 }

@@ -27,7 +27,7 @@ static const struct queue_record *record_next(struct service *service, const cha
 
 static const char *poller_text(uint32_t poller)
 {
-	return poller < POLLER_MAX ? poller_name((enum poller)poller) : "none";
+	return poller_valid((enum poller)poller) ? poller_name((enum poller)poller) : "none";
 }
 
 /* null: the kernel does not say. */

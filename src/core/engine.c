@@ -83,7 +83,7 @@ static int config_fill(struct engine_config *config, struct error *err)
 	if (config->weight > NAPI_WEIGHT_MAX)
 		return error_set(err, -ERANGE, "weight %u: must be 1 to %u", config->weight,
 				 NAPI_WEIGHT_MAX);
-	if ((unsigned)config->poller >= POLLER_MAX)
+	if (!poller_valid(config->poller))
 		return error_set(err, -EINVAL, "no such poller; there are: %s", poller_list());
 	if ((unsigned)config->deferral >= DEFERRAL_MAX)
 		return error_set(err, -EINVAL, "no such deferral; the policies are %s",
@@ -333,7 +333,7 @@ int engine_handler_register(struct engine *engine, struct handler *handler)
 
 int engine_poller_default_set(struct engine *engine, enum poller poller)
 {
-	if ((unsigned)poller >= POLLER_MAX)
+	if (!poller_valid(poller))
 		return -EINVAL;
 	engine_lock(engine);
 	engine->config.poller = poller;

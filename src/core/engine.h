@@ -44,6 +44,7 @@ struct engine {
 	struct softnet *softnet; /* `cpus` of them */
 
 	struct workqueue *workqueue; /* while a NAPI uses it */
+	struct automatic *automatic; /* while a NAPI's poller is auto */
 
 	struct backlogs *backlogs; /* from the first queue that steers on */
 	struct flow_hasher hasher;

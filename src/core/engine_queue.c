@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <core/automatic.h>
 #include <core/engine_queue.h>
 #include <core/receive.h>
 #include <poller/softirq.h>
@@ -65,6 +66,7 @@ void queue_record_placement(struct napi *napi)
 	atomic_store(&record->class_asked, (int32_t)asked.placement.class);
 	atomic_store(&record->level_asked, asked.placement.level);
 	cpuset_format(&asked.placement.cpus, record->cpus_asked, sizeof(record->cpus_asked));
+	atomic_store(&record->cpu_pinned, asked.cpu_set);
 }
 
 /* A kind that the kernel has no say in, or that has no means to ask it. */
@@ -117,7 +119,8 @@ static void record_fill(struct queue_record *record, const struct port_queue *qu
 	snprintf(record->port_spec, sizeof(record->port_spec), "%s", port->spec);
 	snprintf(record->mode, sizeof(record->mode), "%s", port->mode);
 	snprintf(record->state, sizeof(record->state), "%s", port_state_name(port->state));
-	atomic_store(&record->poller_asked, (uint32_t)napi_poller(napi));
+	atomic_store(&record->poller_asked,
+		     (uint32_t)(napi->automatic ? POLLER_AUTO : napi_poller(napi)));
 	atomic_store(&record->poller_observed, (uint32_t)napi_poller(napi));
 	atomic_store(&record->cpu, softnet_cpu(napi->softnet));
 	atomic_store(&record->weight, napi_weight(napi));
@@ -152,9 +155,18 @@ static int poller_choose(const struct port_queue *queue, const struct queue_sett
 		*out = config->poller;
 	else if (ops->poller_set)
 		*out = ops->poller;
-	else if (ops->pollers && !(ops->pollers >> *out & 1))
+	else if (*out != POLLER_AUTO && ops->pollers && !(ops->pollers >> *out & 1))
 		*out = (enum poller)__builtin_ctz(ops->pollers);
 	return port_poller_check(queue->port, *out, err);
+}
+
+/* Where poller auto begins. */
+static enum poller poller_first(const struct port_queue *queue)
+{
+	uint32_t can = queue->port->ops->pollers;
+
+	return can && !(can >> POLLER_SOFTIRQ & 1) ? (enum poller)__builtin_ctz(can)
+						   : POLLER_SOFTIRQ;
 }
 
 int queue_begin(struct port_queue *queue, struct napi *napi, struct lock *lock, struct error *err)
@@ -189,7 +201,12 @@ int queue_begin(struct port_queue *queue, struct napi *napi, struct lock *lock, 
 	queue->transmit = &napi->record->transmit;
 	queue->kernel = &napi->record->kernel;
 	queue->lock = lock;
-	rc = napi_init(napi, poller, err);
+	rc = napi_init(napi, poller == POLLER_AUTO ? poller_first(queue) : poller, err);
+	if (!rc && poller == POLLER_AUTO) {
+		rc = automatic_begin(napi, err);
+		if (rc)
+			napi_end(napi);
+	}
 	if (rc) {
 		queue->lock = NULL;
 		lock_destroy(lock);
@@ -206,6 +223,7 @@ void queue_end(struct port_queue *queue)
 	struct engine *engine = queue->napi->engine;
 	struct queue_record *record = queue->napi->record;
 
+	automatic_end(queue->napi);
 	napi_end(queue->napi);
 	steer_destroy(queue->napi->steer);
 	atomic_store(&record->in_use, 0);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <core/automatic.h>
 #include <core/engine_queue.h>
 #include <core/engine_steer.h>
 #include <poller/softirq.h>
@@ -16,7 +17,7 @@ static int settings_check(struct engine *engine, const char *port, const struct 
 	const struct port *opened = engine_port_find(engine, port);
 	char there[128];
 
-	if (s->poller_set && (unsigned)s->poller >= POLLER_MAX)
+	if (s->poller_set && !poller_valid(s->poller))
 		return error_set(err, -EINVAL, "no such poller; there are: %s", poller_list());
 	if (s->poller_set && opened) {
 		int rc = port_poller_check(opened, s->poller, err);
@@ -55,12 +56,34 @@ static int settings_check(struct engine *engine, const char *port, const struct 
 	return steer_check(engine, port, s, err);
 }
 
+/* With poller auto the one of the moment stays: it has only to be told of a new CPU. */
+static int queue_poller_apply(struct napi *napi, const struct queue_settings *s, int64_t timeout,
+			      int64_t *took, struct error *err)
+{
+	bool manual = s->poller_set && s->poller != POLLER_AUTO;
+	struct softnet *softnet;
+	int rc;
+
+	napi_settle(napi); /* before it is said what is there now */
+	softnet = s->cpu_set ? engine_softnet(napi->engine, s->cpu) : napi->softnet;
+	rc = napi_switch(napi, manual ? s->poller : napi_poller(napi), softnet, timeout, took, err);
+	if (!rc && s->poller_set && !manual)
+		rc = automatic_begin(napi, err);
+	if (rc)
+		return rc;
+	if (manual)
+		automatic_end(napi);
+	else if (s->cpu_set)
+		automatic_home(napi);
+	if (s->poller_set)
+		atomic_store(&napi->record->poller_asked, (uint32_t)s->poller);
+	return 0;
+}
+
 static int queue_apply(struct engine *engine, struct napi *napi, const struct queue_settings *s,
 		       int64_t deadline, int64_t *took, struct error *err)
 {
 	int64_t left = deadline - machine_now(engine->machine);
-	enum poller poller = s->poller_set ? s->poller : napi_poller(napi);
-	struct softnet *softnet = s->cpu_set ? engine_softnet(engine, s->cpu) : napi->softnet;
 	int64_t one;
 	int rc;
 
@@ -71,7 +94,7 @@ static int queue_apply(struct engine *engine, struct napi *napi, const struct qu
 				 rc == -EPERM ? " (it takes CAP_SYS_NICE)" : "");
 	if (left > SWITCH_TIMEOUT)
 		left = SWITCH_TIMEOUT;
-	rc = napi_switch(napi, poller, softnet, left > 0 ? left : 0, &one, err);
+	rc = queue_poller_apply(napi, s, left > 0 ? left : 0, &one, err);
 	if (rc)
 		return rc;
 	if (one > *took)
@@ -82,8 +105,6 @@ static int queue_apply(struct engine *engine, struct napi *napi, const struct qu
 	rc = steer_apply(napi, s, left > 0 ? left : 0, err);
 	if (rc)
 		return rc;
-	if (s->poller_set)
-		atomic_store(&napi->record->poller_asked, (uint32_t)s->poller);
 	if (s->weight_set)
 		napi_weight_set(napi, s->weight);
 	if (s->idle_suspend_set)
@@ -99,7 +120,7 @@ static struct queue_settings queue_now(struct napi *napi, const struct queue_set
 {
 	struct queue_settings now = *keys;
 
-	now.poller = napi_poller(napi);
+	now.poller = napi->automatic ? POLLER_AUTO : napi_poller(napi);
 	now.weight = napi_weight(napi);
 	now.idle_suspend_usecs = atomic_load(&napi->record->idle_suspend);
 	now.cpu = softnet_cpu(napi->softnet);

@@ -27,6 +27,8 @@ const struct poller_ops *poller_ops(enum poller poller)
 
 const char *poller_name(enum poller poller)
 {
+	if (poller == POLLER_AUTO)
+		return "auto";
 	return (unsigned)poller < POLLER_MAX ? pollers[poller]->name : "unknown";
 }
 
@@ -38,12 +40,15 @@ int poller_parse(const char *name, enum poller *out)
 			return 0;
 		}
 	}
-	return -EINVAL;
+	if (strcmp(name, "auto"))
+		return -EINVAL;
+	*out = POLLER_AUTO;
+	return 0;
 }
 
 const char *poller_list(void)
 {
-	return "softirq, thread, workqueue, busy-poll";
+	return "softirq, thread, workqueue, busy-poll, auto";
 }
 
 bool napi_schedule(struct napi *napi)

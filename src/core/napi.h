@@ -39,7 +39,7 @@ struct napi {
 	uint32_t cap; /* packets a poll while they are so slow that a round's time would not do; 0:
 			 none */
 	bool irq_masked;
-	int64_t scheduled_at; /* its next poll is the first after that; 0: it is not */
+	int64_t scheduled_at;	 /* its next poll is the first after that; 0: it is not */
 	struct napi *next;	 /* in a softirq poll list or inbox */
 	struct softnet *softnet; /* of its engine CPU: whose softirq polls it */
 
@@ -49,7 +49,8 @@ struct napi {
 	int64_t idle_since;	      /* busy-poll: its last packet; 0: not known */
 	_Atomic int64_t idle_suspend; /* ns, busy-poll: rests after so long; 0: never */
 
-	struct poller_thread *thread; /* while its poller is or becomes `thread` */
+	struct automatic_napi *automatic; /* while poller auto is asked for; control only */
+	struct poller_thread *thread;	  /* while its poller is or becomes `thread` */
 
 	/* Watchdog's memory: control only. */
 	uint64_t seen_polls;
@@ -130,6 +131,8 @@ int napi_switch(struct napi *napi, enum poller poller, struct softnet *softnet, 
 int napi_switch_begin(struct napi *napi, enum poller poller, struct softnet *softnet,
 		      struct error *err);
 int napi_switch_end(struct napi *napi, bool withdraw, struct error *err);
+/* Waits until what was begun is over, whichever way. */
+void napi_settle(struct napi *napi);
 int napi_disable_locked(struct napi *napi, int64_t timeout);
 void napi_enable_locked(struct napi *napi);
 

@@ -9,6 +9,7 @@
 
 #include <napier/port.h>
 
+#include <core/automatic.h>
 #include <core/engine_queue.h>
 #include <poller/softirq.h>
 
@@ -192,6 +193,11 @@ static int switch_wait(struct napi *napi, int64_t timeout, int64_t *took, struct
 	return switch_finish(napi, napi->switch_error, took, err);
 }
 
+void napi_settle(struct napi *napi)
+{
+	switch_wait(napi, SWITCH_TIMEOUT, NULL, NULL);
+}
+
 int napi_switch(struct napi *napi, enum poller poller, struct softnet *softnet, int64_t timeout,
 		int64_t *took, struct error *err)
 {
@@ -240,10 +246,17 @@ int napi_poller_set(struct napi *napi, enum poller poller, int64_t timeout, int6
 {
 	int rc;
 
-	if ((unsigned)poller >= POLLER_MAX)
+	if (!poller_valid(poller))
 		return error_set(err, -EINVAL, "no such poller; there are: %s", poller_list());
 	engine_lock(napi->engine);
-	rc = napi_switch(napi, poller, napi->softnet, timeout, took, err);
+	if (took)
+		*took = 0;
+	if (poller == POLLER_AUTO)
+		rc = automatic_begin(napi, err);
+	else
+		rc = napi_switch(napi, poller, napi->softnet, timeout, took, err);
+	if (!rc && poller != POLLER_AUTO)
+		automatic_end(napi);
 	if (!rc)
 		atomic_store(&napi->record->poller_asked, (uint32_t)poller);
 	engine_unlock(napi->engine);

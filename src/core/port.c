@@ -242,9 +242,9 @@ int port_poller_check(const struct port *port, enum poller poller, struct error 
 	uint32_t can = port->ops->pollers;
 	char list[64] = "";
 
-	if ((unsigned)poller >= POLLER_MAX)
+	if (!poller_valid(poller))
 		return error_set(err, -EINVAL, "no such poller; there are: %s", poller_list());
-	if (!can || can >> poller & 1)
+	if (!can || poller == POLLER_AUTO || can >> poller & 1)
 		return 0;
 	for (unsigned i = 0; i < POLLER_MAX; i++) {
 		size_t used = strlen(list);

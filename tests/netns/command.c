@@ -541,7 +541,7 @@ static void refuses_sets(void **state)
 		const char *says;
 	} cases[] = {
 		{"set p0 poller=napi", 2,
-		 "unknown poller \"napi\": the pollers are softirq, thread, workqueue, busy-poll"},
+		 "unknown poller \"napi\": the pollers are softirq, thread, workqueue, busy-poll, auto"},
 		{"set p0 speed=9", 2,
 		 "unknown key \"speed\": the keys are poller, weight, idle_suspend, cpu, cpus, "
 		 "class, nice, priority, napi_defer_hard_irqs, gro_flush_timeout"},
@@ -642,7 +642,7 @@ static void refuses_to_run(void **state)
 		{"eth0", 2, "port 'eth0': must be KIND:TARGET; kinds are "},
 		{"dpdk:eth0", 2, "port 'dpdk:eth0': no kind 'dpdk'; kinds are "},
 		{"--poller x packet:in0", 2,
-		 "unknown poller \"x\": the pollers are softirq, thread, workqueue, busy-poll"},
+		 "unknown poller \"x\": the pollers are softirq, thread, workqueue, busy-poll, auto"},
 		{"--handler hub packet:in0", 2,
 		 "unknown handler \"hub\": the handlers are bridge, drop"},
 		{"--frames 3 packet:in0", 2, "frames=3: out of range 64..4194304"},

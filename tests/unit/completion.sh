@@ -31,7 +31,7 @@ expect 'napier s' show set stop sim
 expect 'napier sim --se' --seed --seeds
 expect 'napier run --h' --help --handler
 expect 'napier run --handler ' bridge drop
-expect 'napier run --poller ' softirq thread workqueue busy-poll
+expect 'napier run --poller ' softirq thread workqueue busy-poll auto
 expect "napier run -c $directory/so" "$directory/some.conf"
 expect 'napier run p' packet: pcap:
 expect 'napier run xdp:l' lo
@@ -44,7 +44,7 @@ expect 'napier set cpu/0 ' deferral=
 expect 'napier set cpu/0 deferral=' never restart-limit looped:1 looped:2 ksoftirqd-running
 expect 'napier set a p' poller= priority=
 expect 'napier set a n' nice= napi_defer_hard_irqs=
-expect 'napier set default poller=' softirq thread workqueue busy-poll
+expect 'napier set default poller=' softirq thread workqueue busy-poll auto
 expect 'napier set default poller=t' thread
 expect 'napier set a/0 weight=3 class=' fair fifo
 expect 'napier port ' add remove

@@ -186,7 +186,7 @@ static const struct {
 	{"engine = { name = \"../x\"; };",
 	 "f.conf:1: name \"../x\": 1 to 31 letters, digits, '_', '-' or '.'"},
 	{"engine = { poller = \"napi\"; };", "f.conf:1: unknown poller \"napi\": the pollers are "
-					     "softirq, thread, workqueue, busy-poll"},
+					     "softirq, thread, workqueue, busy-poll, auto"},
 	{"engine = { cpus = \"3-1\"; };",
 	 "f.conf:1: cpus=3-1: not a list of CPUs such as 0-3,8, or any"},
 	{"engine = { cpus = true; };",
@@ -213,7 +213,7 @@ static const struct {
 	{"ports = ( { port = \"mem:a\";\n pollr = 1; } );",
 	 "f.conf:2: unknown key \"pollr\": the keys are " PORT_KEYS},
 	{"ports = ( { port = \"mem:a\";\n poller = \"x\"; } );",
-	 "f.conf:2: unknown poller \"x\": the pollers are softirq, thread, workqueue, busy-poll"},
+	 "f.conf:2: unknown poller \"x\": the pollers are softirq, thread, workqueue, busy-poll, auto"},
 	{"ports = ( { port = \"mem:a\";\n weight = 0; } );",
 	 "f.conf:2: weight=0: out of range 1..64"},
 	{"ports = ( { port = \"mem:a\";\n nice = 1; class = \"fifo\"; } );",
