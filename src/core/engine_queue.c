@@ -66,7 +66,9 @@ void queue_record_placement(struct napi *napi)
 	atomic_store(&record->class_asked, (int32_t)asked.placement.class);
 	atomic_store(&record->level_asked, asked.placement.level);
 	cpuset_format(&asked.placement.cpus, record->cpus_asked, sizeof(record->cpus_asked));
-	atomic_store(&record->cpu_pinned, asked.cpu_set);
+	/* A backlog is that of its CPU. */
+	atomic_store(&record->cpu_pinned,
+		     asked.cpu_set || !strcmp(queue->port->name, BACKLOG_PORT));
 }
 
 /* A kind that the kernel has no say in, or that has no means to ask it. */

@@ -119,9 +119,7 @@ static void run_begin(struct run *run, const struct workload *load, enum poller 
 
 	memset(run, 0, sizeof(*run));
 	run->load = load;
-	for (unsigned i = 0; i < load->cpus; i++)
-		cpuset_add(&config.cpus, i);
-	scene_begin_with(&run->scene, true, seed, config);
+	scene_begin_cpus(&run->scene, true, seed, load->cpus, config);
 	for (unsigned i = 0; i < load->hogs; i++) {
 		struct runner_config hog = {.name = "hog", .step = hog_step};
 
@@ -307,8 +305,6 @@ static void does_not_flap(void **state)
 		struct scene s;
 		uint64_t sent = 0;
 
-		cpuset_add(&config.cpus, 0);
-		cpuset_add(&config.cpus, 1);
 		scene_begin_with(&s, true, seed, config);
 		sink.scene = &s;
 		sink.port = s.b;

@@ -298,11 +298,6 @@ static void wait_inside(struct worker *w)
 	machine_wait(w->machine, never, NULL, 0);
 }
 
-static void quiesce_inside(struct worker *w)
-{
-	machine_quiesce(w->machine);
-}
-
 static void stop_inside(struct worker *w)
 {
 	runner_stop(w->runner);
@@ -332,8 +327,68 @@ static void programming_errors(void **state)
 {
 	(void)state;
 	aborts(wait_inside);
-	aborts(quiesce_inside);
 	aborts(stop_inside);
+}
+
+/* One that runs on another CPU, one that waits for this one's CPU, one that sleeps. */
+static struct runner *others[3];
+
+static void stop_others(struct worker *w)
+{
+	machine_quiesce(w->machine);
+	for (int i = 0; i < 3; i++) {
+		if (others[i])
+			runner_stop(others[i]);
+		others[i] = NULL;
+	}
+}
+
+static void stops_others_from_a_step(void **state)
+{
+	struct worker w = {.says = STEP(STEP_WAIT), .act = stop_others};
+	struct worker busy[2] = {{.says = STEP(STEP_YIELD)}, {.says = STEP(STEP_YIELD)}};
+	struct worker asleep = {.says = STEP(STEP_WAIT)};
+	struct machine *m = machine_of(2);
+
+	(void)state;
+	worker_start(&busy[0], m, "b0", on(0, fair(0)));
+	worker_start(&busy[1], m, "b1", on(1, fair(0)));
+	worker_start(&asleep, m, "s", fair(0));
+	machine_virtual_run(m, MSEC);
+	others[0] = busy[0].runner;
+	others[1] = busy[1].runner;
+	others[2] = asleep.runner;
+	worker_start(&w, m, "w", on(0, fair(0)));
+	machine_virtual_run(m, 100 * MSEC);
+	assert_null(others[0]);
+	runner_stop(w.runner);
+	machine_destroy(m); /* which no runner may survive */
+}
+
+/* What they had of CPUs, and CPUs of them. */
+static void tells_usage(void **state)
+{
+	struct worker busy[2] = {{.says = STEP(STEP_YIELD)}, {.says = STEP(STEP_YIELD)}};
+	struct machine *m = machine_of(2);
+	struct runner_usage usage[2];
+	int64_t idle[3];
+
+	(void)state;
+	worker_start(&busy[0], m, "b0", on(0, fair(0)));
+	worker_start(&busy[1], m, "b1", on(0, fair(0)));
+	machine_virtual_run(m, 1000 * MSEC);
+	for (int i = 0; i < 2; i++) {
+		runner_usage(busy[i].runner, &usage[i]);
+		assert_in_range(usage[i].cpu_time, 400 * MSEC, 600 * MSEC);
+		assert_in_range(usage[i].cpu_time + usage[i].ready_time, 999 * MSEC, 1000 * MSEC);
+	}
+	machine_idle_times(m, idle, 3);
+	assert_int_equal(idle[0], 0);
+	assert_int_equal(idle[1], 1000 * MSEC);
+	assert_int_equal(idle[2], 0);
+	runner_stop(busy[0].runner);
+	runner_stop(busy[1].runner);
+	machine_destroy(m);
 }
 
 static void no_operations(void **state)
@@ -354,11 +409,18 @@ static void no_operations(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(time_of_a_step),   cmocka_unit_test(charge),
-		cmocka_unit_test(wait_ends),	    cmocka_unit_test(waits_until),
-		cmocka_unit_test(wake_before_wait), cmocka_unit_test(exit_and_stop),
-		cmocka_unit_test(livelock),	    cmocka_unit_test(equal_times_in_order),
-		cmocka_unit_test(refuses),	    cmocka_unit_test(programming_errors),
+		cmocka_unit_test(time_of_a_step),
+		cmocka_unit_test(charge),
+		cmocka_unit_test(wait_ends),
+		cmocka_unit_test(waits_until),
+		cmocka_unit_test(wake_before_wait),
+		cmocka_unit_test(exit_and_stop),
+		cmocka_unit_test(livelock),
+		cmocka_unit_test(equal_times_in_order),
+		cmocka_unit_test(refuses),
+		cmocka_unit_test(programming_errors),
+		cmocka_unit_test(stops_others_from_a_step),
+		cmocka_unit_test(tells_usage),
 		cmocka_unit_test(no_operations),
 	};
 

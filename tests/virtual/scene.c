@@ -66,8 +66,6 @@ static void scene_make(struct scene *scene, const struct virtual_config *machine
 	struct cross *cross = calloc(1, sizeof(*cross));
 	struct error err = {0};
 
-	while (cpuset_next(&config.cpus, machine.cpus) < CPU_MAX)
-		machine.cpus++;
 	memset(scene, 0, sizeof(*scene));
 	cross->handler.ops = &cross_ops;
 	scene->cross = &cross->handler;

@@ -28,10 +28,7 @@ struct scene {
  * handler between them.
  */
 void scene_begin(struct scene *scene, bool virtual, uint64_t seed, enum poller poller);
-/*
- * As above, with what else is set in config, and as many CPUs as it names; its machine, log and
- * frames are the scene's.
- */
+/* As above, with what else is set in config; its machine, log and frames are the scene's. */
 void scene_begin_with(struct scene *scene, bool virtual, uint64_t seed,
 		      struct engine_config config);
 /* The same on a virtual machine with so many CPUs (the host has those it has). */
