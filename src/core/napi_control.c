@@ -141,7 +141,7 @@ int napi_switch_begin(struct napi *napi, enum poller poller, struct softnet *sof
 
 	if (poller == before && softnet == napi->softnet)
 		return 0;
-	rc = port_poller_check(queue->port, poller, err);
+	rc = port_poller_check(napi->queue->port, poller, err);
 	if (rc)
 		return rc;
 	if (prepare) {
