@@ -9,7 +9,8 @@
 
 #include <control/rundir.h>
 
-/* Longer than any request may take: a switch is bounded by 1 s a queue, a removal by 5 s. */
+/* Longer than any request may take: a set is bounded by 5 s, and as long to undo it; a removal by 5
+ * s. */
 #define CLIENT_TIMEOUT_MS 30000
 
 /*
