@@ -208,6 +208,8 @@ void virtual_irq_look(struct virtual_runner *r);
 /* Takes the next due one, or NULL. */
 struct irq *virtual_irq_take(struct virtual_runner *r);
 uint64_t virtual_irq_number(const struct irq *irq);
+/* Raised and not called yet; perhaps masked. */
+bool virtual_irq_pending(const struct irq *irq);
 
 /* virtual_fault.c. Whether it happens now: then it is counted and traced. r may be NULL. */
 bool virtual_fault(struct virtual *v, enum virtual_fault fault, const struct virtual_runner *r);

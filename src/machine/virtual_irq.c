@@ -251,6 +251,11 @@ struct irq *virtual_irq_take(struct virtual_runner *r)
 	return irq;
 }
 
+bool virtual_irq_pending(const struct irq *irq)
+{
+	return irq_is(irq, IRQ_RAISED);
+}
+
 uint64_t virtual_irq_number(const struct irq *irq)
 {
 	return ((const struct irq_private *)irq->machine_private)->number;

@@ -36,11 +36,23 @@ void sim_asked_merge(struct sim_asked *asked, const struct queue_settings *from)
 		to->rps_flow_cnt = from->rps_flow_cnt;
 }
 
-void sim_asked_made(struct sim *sim, struct sim_asked *asked, uint32_t queues, bool disabled)
+static enum poller poller_wished(const struct sim *sim, const struct sim_port_plan *plan)
+{
+	enum poller poller = sim->poller_default;
+
+	if (plan && plan->poller_set)
+		return plan->poller;
+	if (plan && plan->pollers && !(plan->pollers >> poller & 1))
+		return (enum poller)__builtin_ctz(plan->pollers);
+	return poller;
+}
+
+void sim_asked_made(struct sim *sim, struct sim_asked *asked, const struct sim_port_plan *plan,
+		    uint32_t queues, bool disabled)
 {
 	for (uint32_t k = 0; k < queues; k++) {
 		if (!asked[k].settings.poller_set)
-			asked[k].settings.poller = sim->poller_default;
+			asked[k].settings.poller = poller_wished(sim, plan);
 		asked[k].disabled = disabled;
 	}
 }
@@ -114,10 +126,12 @@ void sim_asked_check(struct sim *sim, const char *after)
 
 	if (backlogs && !sim->backlogs) {
 		sim->backlogs = true;
-		sim_asked_made(sim, sim->backlog, sim->engine->cpus, false);
+		sim_asked_made(sim, sim->backlog, NULL, sim->engine->cpus, false);
 	}
-	for (unsigned i = 0; i < sim->plan.ports; i++)
+	for (unsigned i = 0; i < sim->plan.ports; i++) {
 		port_check(sim, sim->port[i].port, sim->port[i].asked, after);
+		port_check(sim, sim_port_tx(&sim->port[i]), sim->port[i].tx_asked, after);
+	}
 	if (backlogs)
 		port_check(sim, backlogs->port, sim->backlog, after);
 }

@@ -14,7 +14,7 @@
 
 #include <sim/sim.h>
 
-enum { PORTS = SIM_PORTS + 4, LONGEST = 256 };
+enum { PORTS = SIM_ENGINE_PORTS, LONGEST = 256 };
 
 struct census {
 	struct sim *sim;

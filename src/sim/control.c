@@ -158,6 +158,26 @@ static void set(struct sim *sim, const char *name, int queue, const struct queue
 			sim_asked_merge(&asked[k], s);
 }
 
+/* Otherwise it would fail now, or later, when the port is added. */
+static bool can_poll(const struct sim *sim, const struct sim_port *p,
+		     const struct queue_settings *s)
+{
+	uint32_t pollers = sim->plan.port[p->index].pollers;
+
+	return !s->poller_set || !pollers || pollers >> s->poller & 1;
+}
+
+static void wrong(struct sim *sim, struct sim_port *p, const struct queue_settings *s)
+{
+	struct error err = {0};
+
+	if (!p->port)
+		return;
+	sim_note(sim, "control", p->name, "set what is wrong");
+	if (!engine_queue_set(sim->engine, p->name, -1, s, NULL, &err) || !err.text[0])
+		sim_fail(sim, "I9: a wrong setting is accepted");
+}
+
 static void operate_set(struct sim *sim)
 {
 	struct sim_port *p = port_any(sim);
@@ -165,7 +185,22 @@ static void operate_set(struct sim *sim)
 	int queue = below(sim, 2) ? -1 : (int)below(sim, queues);
 	struct queue_settings s = settings_any(sim);
 
-	set(sim, p->name, queue, &s, p->asked, queues);
+	if (can_poll(sim, p, &s))
+		set(sim, p->name, queue, &s, p->asked, queues);
+	else
+		wrong(sim, p, &s);
+}
+
+/* TX NAPIs are polled by whom one likes; nothing is received there to be steered. */
+static void operate_tx(struct sim *sim)
+{
+	struct sim_port *p = port_any(sim);
+	uint32_t queues = sim->plan.port[p->index].queues;
+	int queue = below(sim, 2) ? -1 : (int)below(sim, queues);
+	struct queue_settings s = settings_any(sim);
+
+	s.rps_cpus_set = s.rps_flow_set = false;
+	set(sim, p->tx_name, queue, &s, p->tx_asked, queues);
 }
 
 /* Backlogs are polled by whom one likes, but neither moved nor steered. */
@@ -183,7 +218,6 @@ static void operate_wrong(struct sim *sim)
 {
 	struct queue_settings s = settings_any(sim);
 	struct sim_port *p = port_any(sim);
-	struct error err = {0};
 
 	s.poller_set = true;
 	if (below(sim, 2)) {
@@ -193,31 +227,27 @@ static void operate_wrong(struct sim *sim)
 		s.cpu_set = true;
 		s.cpu = sim->plan.machine.cpus;
 	}
-	sim_note(sim, "control", p->name, "set what is wrong");
-	if (!engine_queue_set(sim->engine, p->name, -1, &s, NULL, &err) || !err.text[0])
-		sim_fail(sim, "I9: a wrong setting is accepted");
+	wrong(sim, p, &s);
 }
 
 static void operate_disable(struct sim *sim)
 {
 	struct sim_port *p = port_any(sim);
 	unsigned k = below(sim, sim->plan.port[p->index].queues);
+	struct port *tx = below(sim, 3) ? NULL : sim_port_tx(p);
+	struct port *port = tx ? tx : p->port;
 	struct attempt a;
 	bool *disabled;
+	int rc;
 
-	if (!p->port)
+	if (!port)
 		return;
-	disabled = &p->asked[k].disabled;
-	a = attempt_begin(sim, *disabled ? "enable" : "disable", p->name);
-	if (*disabled) {
-		if (attempt_end(sim, &a, napi_enable(p->port->queue[k].napi), NULL, p->name))
-			*disabled = false;
-	} else {
-		int rc = napi_disable(p->port->queue[k].napi, NSEC_PER_SEC);
-
-		if (attempt_end(sim, &a, rc, NULL, p->name))
-			*disabled = true;
-	}
+	disabled = tx ? &p->tx_asked[k].disabled : &p->asked[k].disabled;
+	a = attempt_begin(sim, *disabled ? "enable" : "disable", port->name);
+	rc = *disabled ? napi_enable(port->queue[k].napi)
+		       : napi_disable(port->queue[k].napi, NSEC_PER_SEC);
+	if (attempt_end(sim, &a, rc, NULL, port->name))
+		*disabled = !*disabled;
 }
 
 void sim_control_port_remove(struct sim *sim, struct sim_port *p)
@@ -226,14 +256,21 @@ void sim_control_port_remove(struct sim *sim, struct sim_port *p)
 	struct error err = {0};
 
 	sim_handlers_unlink(sim, p->port);
+	p->removing = true;
 	if (!attempt_end(sim, &a, engine_port_remove(sim->engine, p->port, &err), &err, p->name))
 		sim_fail(sim, "I9: %s cannot be removed: %s", p->name, err.text);
 	p->port = NULL;
+	p->removing = false;
 }
 
 void sim_control_port_add(struct sim *sim, struct sim_port *p)
 {
-	struct port_config config = {.ops = &p->ops, .disabled = sim->faults && !below(sim, 4)};
+	const struct sim_port_plan *plan = &sim->plan.port[p->index];
+	struct port_config config = {
+		.ops = &p->ops,
+		.disabled = sim->faults && !below(sim, 4),
+		.tx_napi = plan->tx_napi,
+	};
 	struct handler *handler = sim->handler[p->role];
 	struct error err = {0};
 	struct attempt a;
@@ -247,7 +284,8 @@ void sim_control_port_add(struct sim *sim, struct sim_port *p)
 		p->port = NULL;
 		return;
 	}
-	sim_asked_made(sim, p->asked, p->port->queues, config.disabled);
+	sim_asked_made(sim, p->asked, plan, plan->queues, config.disabled);
+	sim_asked_made(sim, p->tx_asked, NULL, plan->queues, false);
 	for (unsigned k = 0; k < p->port->queues; k++)
 		sim_check_opened(&p->queue[k]);
 	if (handler && engine_handler_set(sim->engine, p->port, handler, &err))
@@ -258,6 +296,9 @@ static void operate_port(struct sim *sim)
 {
 	struct sim_port *p = port_any(sim);
 
+	/* The one by which an application sends has to stay. */
+	if (p->port && sim->app.context && !p->index)
+		return;
 	if (p->port)
 		sim_control_port_remove(sim, p);
 	else
@@ -352,10 +393,10 @@ static void operate_steal(struct sim *sim)
 void sim_control_operate(struct sim *sim)
 {
 	static void (*const operations[])(struct sim * sim) = {
-		operate_set,	 operate_set,	  operate_set,	  operate_set,
-		operate_disable, operate_backlog, operate_engine, operate_disable,
-		operate_disable, operate_port,	  operate_port,	  operate_handler,
-		operate_wrong,	 operate_default, operate_link,	  operate_steal,
+		operate_set,	 operate_set,	 operate_set,	  operate_set,	   operate_disable,
+		operate_backlog, operate_engine, operate_tx,	  operate_disable, operate_disable,
+		operate_port,	 operate_port,	 operate_handler, operate_wrong,   operate_default,
+		operate_link,	 operate_steal,
 	};
 
 	operations[below(sim, sizeof(operations) / sizeof(*operations))](sim);
@@ -381,7 +422,9 @@ void sim_control_restore(struct sim *sim)
 		port_state_set(p->port, PORT_UP);
 		for (unsigned k = 0; k < p->port->queues; k++) {
 			napi_enable(p->port->queue[k].napi);
-			p->asked[k].disabled = false;
+			if (sim_port_tx(p))
+				napi_enable(sim_port_tx(p)->queue[k].napi);
+			p->asked[k].disabled = p->tx_asked[k].disabled = false;
 		}
 	}
 	sim_asked_check(sim, "all is put back");

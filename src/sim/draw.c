@@ -78,8 +78,8 @@ static void engine_draw(struct random *r, struct scenario *s)
 
 	*e = (struct engine_config){
 		.name = "sim",
-		.ports_max = SIM_PORTS + 2,
-		.queues_max = SIM_PORTS * SIM_QUEUES + SIM_CPUS + 2,
+		.ports_max = SIM_ENGINE_PORTS,
+		.queues_max = 2 * SIM_PORTS * SIM_QUEUES + SIM_CPUS,
 		.poller = (enum poller)below(r, POLLER_MAX),
 		.weight = count(r, NAPI_WEIGHT_MAX),
 		.budget = count(r, 300),
@@ -120,6 +120,12 @@ static void ports_draw(struct random *r, struct scenario *s)
 		p->tx_ring = power(r, 3, 8);
 		p->wire_ns = spread(r, 100, 8000);
 		p->moderation_ns = below(r, 3) ? 0 : spread(r, 1, 50) * NSEC_PER_USEC;
+		p->tx_napi = !below(r, 4);
+		p->pollers = below(r, 6) ? 0 : 1 + below(r, (1 << POLLER_MAX) - 1);
+		p->poller_set = !below(r, 5);
+		do
+			p->poller = (enum poller)below(r, POLLER_MAX);
+		while (p->pollers && !(p->pollers >> p->poller & 1));
 		p->partner = (i ^ 1) < s->ports ? i ^ 1 : 0;
 		if (bridge && below(r, 8))
 			p->role = ROLE_BRIDGE;
@@ -185,12 +191,12 @@ static void faults_draw(struct random *r, struct scenario *s)
 /* Frames for all that may lie somewhere: rings, and the caches of everyone who can have one. */
 static uint32_t frames_needed(const struct scenario *s)
 {
-	uint32_t contexts = 4 + s->engine.workers, frames = 0;
+	uint32_t contexts = 5 + s->engine.workers, frames = 0;
 
 	contexts += 4 * s->machine.cpus;
 	frames += s->engine.max_backlog * s->machine.cpus;
 	for (unsigned i = 0; i < s->ports; i++) {
-		contexts += s->port[i].queues;
+		contexts += 2 * s->port[i].queues;
 		frames += s->port[i].tx_ring * s->port[i].queues;
 	}
 	return frames + contexts * 2 * POOL_BATCH + PACKET_VECTOR_MAX;
@@ -207,6 +213,7 @@ void scenario_draw(uint64_t seed, bool faults, struct scenario *out)
 	ports_draw(&r, out);
 	flows_draw(&r, out);
 	hogs_draw(&r, out);
+	out->app_ns = below(&r, 3) ? 0 : spread(&r, 5, 100) * NSEC_PER_USEC;
 	out->operations = 4 + below(&r, 24);
 	out->operation_ns = spread(&r, 20, 400) * NSEC_PER_USEC;
 	out->engine.frames = frames_needed(out);

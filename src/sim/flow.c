@@ -169,6 +169,8 @@ void sim_flow_init(struct sim *sim, unsigned index)
 	};
 	if (index < SIM_FLOWS)
 		flow->plan = sim->plan.flow[index];
+	else if (index == SIM_APP)
+		flow->plan = (struct sim_flow_plan){.length = PROBE_LENGTH};
 	else
 		flow->plan = (struct sim_flow_plan){.port = probe / SIM_QUEUES,
 						    .queue = probe % SIM_QUEUES,

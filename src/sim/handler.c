@@ -11,7 +11,8 @@ struct sim_handler {
 	struct handler handler;
 	struct sim *sim;
 	enum sim_role role;
-	struct port *_Atomic partner[SIM_PORTS + 2]; /* by the index of the port that it came by */
+	struct port
+		*_Atomic partner[SIM_ENGINE_PORTS]; /* by the index of the port that it came by */
 };
 
 static void stall(struct sim *sim, struct port *in)

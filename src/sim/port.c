@@ -141,7 +141,6 @@ static uint32_t sim_transmit(struct port_queue *queue, struct context *context, 
 		bytes += v[i]->total;
 		q->tx[q->tx_put++ % SIM_RING] = v[i];
 	}
-	q->touched = true;
 	sim->taken += n;
 	port_sent(queue, context, n, bytes);
 	return n;
@@ -226,6 +225,13 @@ bool sim_queue_drained(const struct sim_queue *q)
 	return !q->queue || (q->rx_put == q->rx_taken && q->tx_sent == q->tx_put && !q->raising);
 }
 
+struct port *sim_port_tx(const struct sim_port *p)
+{
+	struct napi *tx = p->port ? atomic_load(&p->port->queue[0].tx) : NULL;
+
+	return tx ? tx->queue->port : NULL;
+}
+
 void sim_port_init(struct sim *sim, unsigned index)
 {
 	struct sim_port *p = &sim->port[index];
@@ -239,8 +245,12 @@ void sim_port_init(struct sim *sim, unsigned index)
 		.kick = sim_kick,
 		.close = sim_close,
 	};
+	p->ops.pollers = sim->plan.port[index].pollers;
+	p->ops.poller_set = sim->plan.port[index].poller_set;
+	p->ops.poller = sim->plan.port[index].poller;
 	p->sim = sim;
 	p->index = index;
 	p->role = sim->plan.port[index].role;
 	snprintf(p->name, sizeof(p->name), "p%u", index);
+	snprintf(p->tx_name, sizeof(p->tx_name), "p%u-tx", index);
 }

@@ -55,9 +55,11 @@ static void sim_begin(struct sim *sim)
 		sim_flow_init(sim, i);
 	for (unsigned i = 0; i < plan->ports; i++) {
 		sim_port_init(sim, i);
-		for (unsigned k = 0; k < SIM_QUEUES; k++)
+		for (unsigned k = 0; k < SIM_QUEUES; k++) {
 			sim->port[i].asked[k].settings.idle_suspend_usecs =
 				engine.idle_suspend_usecs;
+			sim->port[i].tx_asked[k] = sim->port[i].asked[k];
+		}
 	}
 	for (unsigned i = 0; i < SIM_CPUS; i++)
 		sim->backlog[i].settings.idle_suspend_usecs = engine.idle_suspend_usecs;
@@ -89,6 +91,7 @@ static void phase_safety(struct sim *sim)
 	if (sim->faults)
 		machine_virtual_faults_set(sim->machine, &plan->faults);
 	sim_hogs_start(sim);
+	sim_app_start(sim);
 	sim->traffic = true;
 	for (unsigned i = 0; i < plan->flows; i++)
 		sim_flow_begin(&sim->flow[i]);
@@ -146,28 +149,33 @@ static void must_drain(struct sim *sim, bool (*done)(void *arg), const char *aft
 	sim_fail(sim, "I2: %s, it does not drain", after);
 }
 
+static void idle_check(struct sim *sim, const struct napi *napi, uint64_t polls)
+{
+	bool may = napi_poller(napi) == POLLER_BUSY_POLL && !napi->idle_suspend;
+
+	if (polls && !may)
+		sim_fail(sim, "I6: %s/%u is polled %" PRIu64 " times without traffic; poller %s",
+			 napi->queue->port->name, napi->queue->index, polls,
+			 poller_name(napi_poller(napi)));
+}
+
 /* I6: with no traffic only a busy-poller polls, and that one not if it may rest. */
 static void must_be_idle(struct sim *sim)
 {
-	uint64_t polls[SIM_PORTS][SIM_QUEUES] = {0};
+	uint64_t polls[SIM_ENGINE_PORTS][SIM_CPUS] = {0};
 
 	for (int look = 0; look < 2; look++) {
 		/* What is late may still come, and what may rest comes to rest. */
 		sim_wait(sim, 3 * NSEC_PER_MSEC);
-		for (unsigned i = 0; i < sim->plan.ports; i++) {
-			struct port *port = sim->port[i].port;
+		for (uint32_t i = 0; i < SIM_ENGINE_PORTS; i++) {
+			struct port *port = engine_port_at(sim->engine, i);
 
-			for (unsigned k = 0; k < port->queues; k++) {
+			for (uint32_t k = 0; port && k < port->queues; k++) {
 				const struct napi *napi = port->queue[k].napi;
 				uint64_t now = counter_read(&napi->record->napi.polls);
 
-				if (look && now != polls[i][k] &&
-				    (napi_poller(napi) != POLLER_BUSY_POLL || napi->idle_suspend))
-					sim_fail(sim,
-						 "I6: %s/%u is polled %" PRIu64
-						 " times without traffic; poller %s",
-						 sim->port[i].name, k, now - polls[i][k],
-						 poller_name(napi_poller(napi)));
+				if (look)
+					idle_check(sim, napi, now - polls[i][k]);
 				polls[i][k] = now;
 			}
 		}
@@ -218,6 +226,7 @@ static void sim_end(struct sim *sim)
 	struct error err = {0};
 
 	sim_note(sim, "phase", "end", " ");
+	sim_app_stop(sim);
 	for (unsigned i = 0; i < sim->plan.ports; i++)
 		sim_control_port_remove(sim, &sim->port[i]);
 	sim_check_totals(sim);

@@ -19,6 +19,7 @@ enum {
 	SIM_FLOWS = 10,
 	SIM_HOGS = 3,
 	SIM_RING = 256,
+	SIM_ENGINE_PORTS = 2 * SIM_PORTS + 1, /* with their TX ports, and the backlogs */
 };
 
 /* What becomes of a port's packets. */
@@ -38,6 +39,10 @@ struct sim_port_plan {
 	uint32_t rx_ring, tx_ring; /* packets; powers of two */
 	int64_t wire_ns;	   /* a packet's time on the wire */
 	int64_t moderation_ns;	   /* an interrupt this long after the first packet; 0: at once */
+	bool tx_napi;
+	uint32_t pollers; /* that can poll it, a bit each; 0: all */
+	bool poller_set;  /* its kind asks for one of those */
+	enum poller poller;
 	enum sim_role role;
 	unsigned partner; /* for ROLE_CROSS and ROLE_SLOW */
 };
@@ -74,6 +79,8 @@ struct scenario {
 	struct sim_port_plan port[SIM_PORTS];
 	struct sim_flow_plan flow[SIM_FLOWS];
 	struct sim_hog_plan hog[SIM_HOGS];
+	/* An application sends by the first port so often on average; 0: there is none. */
+	int64_t app_ns;
 	unsigned operations;	      /* by control, one after the other */
 	int64_t operation_ns;	      /* at most between two of them */
 	struct virtual_faults faults; /* of the machine */
@@ -83,7 +90,14 @@ struct scenario {
 };
 
 /* Concerns with draws of their own. */
-enum sim_stream { STREAM_PLAN, STREAM_MACHINE, STREAM_CONTROL, STREAM_FAULTS, STREAM_FLOW };
+enum sim_stream {
+	STREAM_PLAN,
+	STREAM_MACHINE,
+	STREAM_CONTROL,
+	STREAM_FAULTS,
+	STREAM_APP,
+	STREAM_FLOW
+};
 
 static inline struct random sim_stream(uint64_t seed, unsigned stream)
 {

@@ -8,6 +8,7 @@
  *   flow.c      what arrives, and what has to come out
  *   handler.c   where packets go
  *   hog.c       others who want the CPUs
+ *   app.c       an application that sends by itself
  *   control.c   one operation after the other
  *   asked.c     what was asked for, and whether it is so
  *   check.c     what always holds, looked at after every event
@@ -33,7 +34,7 @@
 
 struct sim;
 
-enum { SIM_PROBES = SIM_PORTS * SIM_QUEUES, SIM_NUMBERED = SIM_FLOWS + SIM_PROBES };
+enum { SIM_PROBES = SIM_PORTS * SIM_QUEUES, SIM_APP = SIM_FLOWS + SIM_PROBES, SIM_NUMBERED };
 
 /*
  * What was asked of a queue, and so has to be found, also when its port comes back. Keys that are
@@ -70,7 +71,7 @@ struct sim_queue {
 	uint64_t received, transmitted_before, steered_before;
 	/* The checks' own. */
 	uint32_t event_polls; /* in the event that is happening */
-	bool polled, touched; /* in it: to be looked at after it */
+	bool polled;	      /* in it: to be looked at after it */
 	uint64_t seen_polls;
 	int64_t waits_since; /* scheduled and not polled; TIME_NEVER: it is not */
 	int busy_on;	     /* index of the engine CPU whose busy-poller has it; -1 */
@@ -82,9 +83,11 @@ struct sim_port {
 	unsigned index;
 	char name[8];
 	struct port *port; /* NULL: removed */
+	bool removing;	   /* control kicks what its TX NAPIs have not */
 	struct sim_queue queue[SIM_QUEUES];
 	enum sim_role role;
-	struct sim_asked asked[SIM_QUEUES];
+	char tx_name[12];
+	struct sim_asked asked[SIM_QUEUES], tx_asked[SIM_QUEUES];
 };
 
 struct sim_flow {
@@ -126,6 +129,12 @@ struct sim {
 	struct sim_port port[SIM_PORTS];
 	struct sim_flow flow[SIM_NUMBERED];
 	struct sim_hog hog[SIM_HOGS];
+	struct sim_app {
+		struct sim *sim;
+		struct runner *runner;
+		struct context *context;
+		struct random random;
+	} app;
 	struct random control;
 	bool traffic;	  /* flows go on */
 	int64_t patience; /* with plan.fifo: they pause after this time */
@@ -170,6 +179,9 @@ static inline struct sim_queue *sim_queue_of(const struct port_queue *queue)
 	return (struct sim_queue *)queue->private;
 }
 
+/* Its TX port; NULL: it has none now. */
+struct port *sim_port_tx(const struct sim_port *p);
+
 /* flow.c. Begins to arrive; writes a packet; a packet came out. */
 void sim_flow_init(struct sim *sim, unsigned index);
 void sim_flow_begin(struct sim_flow *flow);
@@ -180,6 +192,10 @@ void sim_flow_out(struct sim *sim, unsigned port, const struct packet *p);
 /* handler.c. The second: the port is about to go; nobody's packets go there any more. */
 void sim_handlers_create(struct sim *sim);
 void sim_handlers_unlink(struct sim *sim, const struct port *port);
+
+/* app.c */
+void sim_app_start(struct sim *sim);
+void sim_app_stop(struct sim *sim);
 
 /* hog.c */
 void sim_hogs_start(struct sim *sim);
@@ -195,7 +211,9 @@ void sim_control_port_remove(struct sim *sim, struct sim_port *p);
 
 /* asked.c. Adds what is set in `from`; the NAPIs of a port have just been made; all is so. */
 void sim_asked_merge(struct sim_asked *to, const struct queue_settings *from);
-void sim_asked_made(struct sim *sim, struct sim_asked *asked, uint32_t queues, bool disabled);
+/* plan NULL: no kind or port_config asks for a poller. */
+void sim_asked_made(struct sim *sim, struct sim_asked *asked, const struct sim_port_plan *plan,
+		    uint32_t queues, bool disabled);
 void sim_asked_check(struct sim *sim, const char *after);
 
 /* check.c */
