@@ -242,7 +242,7 @@ static int engine_open(struct events *events, const struct events_config *config
 		.ports_max = PORTS_MAX,
 		.queues_max = EVENTS_NAPIS_MAX,
 		.poller = config->poller,
-		.idle_suspend_usecs = config->idle_suspend_usecs,
+		.worker = config->worker,
 		.interrupt = {.class = RUNNER_FIFO, .level = INTERRUPT_PRIORITY},
 		.log = opening_log,
 		.log_arg = events,

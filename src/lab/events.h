@@ -25,7 +25,7 @@ struct events_config {
 	unsigned napis;	    /* 1..EVENTS_NAPIS_MAX */
 	struct cpuset cpus; /* the engine's */
 	bool descriptor;    /* interrupts come by a descriptor, as a device's do; else by raise */
-	uint32_t idle_suspend_usecs; /* of busy-poll */
+	struct placement worker; /* of the workqueue's threads */
 	/* The engine's, until it is open: afterwards it may say that it is slow. */
 	void (*log)(void *arg, enum log_level level, const char *line);
 	void *log_arg;

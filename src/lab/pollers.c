@@ -8,7 +8,8 @@
 #include "lab/pollers.h"
 
 const struct pollers_part *const pollers_parts[] = {
-	&pollers_cost, &pollers_wake, &pollers_scale, &pollers_forward, &pollers_flood, NULL,
+	&pollers_cost,	&pollers_wake,	  &pollers_scale, &pollers_forward,
+	&pollers_flood, &pollers_workers, NULL,
 };
 
 void pollers_cpus(struct pollers_plan *plan)

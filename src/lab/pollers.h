@@ -35,7 +35,7 @@ struct pollers_part {
 /* In order; NULL after the last. */
 extern const struct pollers_part *const pollers_parts[];
 extern const struct pollers_part pollers_cost, pollers_flood, pollers_forward, pollers_scale,
-	pollers_wake;
+	pollers_wake, pollers_workers;
 
 /* The first CPU that this process may use makes the events, the second polls. */
 void pollers_cpus(struct pollers_plan *plan);

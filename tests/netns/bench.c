@@ -140,6 +140,15 @@ static void flood(void **state)
 	json_decref(whole);
 }
 
+static void workers(void **state)
+{
+	json_t *whole, *part = part_run("workers", &whole);
+
+	(void)state;
+	assert_true(rows_with(part, 5, "capacity_per_second") > 2);
+	json_decref(whole);
+}
+
 /* Names in a directory that contain this process id. */
 static unsigned traces(const char *path, pid_t pid)
 {
@@ -185,8 +194,9 @@ static void interrupted(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cost),	   cmocka_unit_test(wake),  cmocka_unit_test(scale),
-		cmocka_unit_test(forward), cmocka_unit_test(flood), cmocka_unit_test(interrupted),
+		cmocka_unit_test(cost),	       cmocka_unit_test(wake),	cmocka_unit_test(scale),
+		cmocka_unit_test(forward),     cmocka_unit_test(flood), cmocka_unit_test(workers),
+		cmocka_unit_test(interrupted),
 	};
 
 	if (argc != 2) {

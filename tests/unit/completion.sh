@@ -53,5 +53,5 @@ expect "napier stop --run-dir $directory --name " one
 expect 'napier stop x'
 expect 'napier bench ' pollers
 expect 'napier bench pollers -' --json --quick --only --help
-expect 'napier bench pollers --only w' wake
+expect 'napier bench pollers --only w' wake workers
 exit $failed
