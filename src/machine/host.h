@@ -49,6 +49,8 @@ struct host {
  * read-modify-writes with sequential consistency, so between a waker's and the sleeper's there is
  * one order: either the runner sees the bit when it tries to set SLEEPING (and does not sleep), or
  * the waker sees SLEEPING (and writes the eventfd). No pair of variables, hence no fence to pair.
+ * The same with DOZING, and there the kernel compares once more; a first descriptor comes with a
+ * signal, so that who dozes goes over to epoll.
  * The waker's is also the release, and the runner's the acquire, by which the next step sees what
  * was written before the wake-up.
  */
@@ -56,8 +58,11 @@ enum host_signal {
 	SIGNAL_WOKEN = 1 << 0,	  /* take a step */
 	SIGNAL_TIMER = 1 << 1,	  /* a deadline came closer */
 	SIGNAL_STOP = 1 << 2,	  /* stays set */
-	SIGNAL_SLEEPING = 1 << 3, /* set by the runner; gone once it has looked again */
-	SIGNAL_RAISED_SHIFT = 32, /* from here on a bit for each group with raised sources */
+	SIGNAL_RAISED = 1 << 3,	  /* some attached source is pending, */
+	SIGNAL_RAISED_SHIFT = 32, /* and from here on a bit for each group that has some */
+	/* Set by the runner, gone once it has looked again: how others wake it. */
+	SIGNAL_SLEEPING = 1 << 4, /* in epoll: by the eventfd */
+	SIGNAL_DOZING = 1 << 5,	  /* on this word's lower half: no source has a descriptor */
 };
 
 /* In irq.state. */

@@ -44,7 +44,7 @@ static void raised_tell(struct host_runner *r, unsigned slot)
 	unsigned group = slot / 64 % HOST_GROUPS;
 
 	atomic_fetch_or(&r->raised[group], UINT64_C(1) << slot % 64);
-	host_runner_signal(r, UINT64_C(1) << (SIGNAL_RAISED_SHIFT + group));
+	host_runner_signal(r, UINT64_C(1) << (SIGNAL_RAISED_SHIFT + group) | SIGNAL_RAISED);
 }
 
 static bool in_handler_of(const struct host_runner *r)
@@ -136,7 +136,8 @@ static int source_add(struct host_runner *r, struct irq *irq)
 
 		if (epoll_ctl(r->epoll, EPOLL_CTL_ADD, irq->fd, &event))
 			return -errno;
-		atomic_fetch_add_explicit(&r->descriptors, 1, memory_order_relaxed);
+		if (!atomic_fetch_add(&r->descriptors, 1))
+			host_runner_signal(r, SIGNAL_TIMER); /* it may doze */
 	}
 	r->slots[i].irq = irq;
 	if (i == r->slots_used)
@@ -407,7 +408,7 @@ static void collect_raised(struct host_runner *r, uint32_t groups)
 	if (all && ~later && groups >> first & 1)
 		all = collect_group(r, first, ~later);
 	if (!all) /* the rest in the next round; a group that has nothing more is no harm */
-		r->self |= (uint64_t)groups << SIGNAL_RAISED_SHIFT;
+		r->self |= (uint64_t)groups << SIGNAL_RAISED_SHIFT | SIGNAL_RAISED;
 }
 
 /* Takes the bit that says it has to fire, unless it is masked. */

@@ -175,11 +175,13 @@ void host_runner_observe(struct runner *runner, struct runner_observation *out)
 	struct host_runner *r = host_runner_of(runner);
 	struct timespec used;
 	clockid_t clock;
+	uint64_t signals;
 
 	*out = (struct runner_observation){.tid = atomic_load(&r->tid)};
 	if (out->tid) {
 		placement_read(out->tid, &out->placement);
-		out->waiting = atomic_load(&r->signal) == SIGNAL_SLEEPING;
+		signals = atomic_load(&r->signal);
+		out->waiting = signals == SIGNAL_SLEEPING || signals == SIGNAL_DOZING;
 		if (!cpu_read(out->tid, &out->cpu) && !pthread_getcpuclockid(r->thread, &clock) &&
 		    !clock_gettime(clock, &used)) {
 			out->cpu_time = used.tv_sec * NSEC_PER_SEC + used.tv_nsec;

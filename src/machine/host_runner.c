@@ -9,9 +9,11 @@
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <linux/futex.h>
 #include <urcu/urcu-qsbr.h>
 
 #include "machine/current.h"
@@ -25,6 +27,12 @@ struct host_start {
 	sem_t done;
 };
 
+/* What the kernel compares is 32 bits; all flags are in the lower ones. */
+static uint32_t *signal_half(struct host_runner *r)
+{
+	return (uint32_t *)&r->signal + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
+}
+
 void host_runner_signal(struct host_runner *r, uint64_t bits)
 {
 	static const uint64_t one = 1;
@@ -36,7 +44,9 @@ void host_runner_signal(struct host_runner *r, uint64_t bits)
 	}
 	before = atomic_fetch_or(&r->signal, bits);
 	/* The first to signal a sleeper wakes it. Nobody reads the eventfd, nor ever fills it. */
-	if (before == SIGNAL_SLEEPING && write(r->event, &one, sizeof(one)) < 0)
+	if (before == SIGNAL_DOZING)
+		syscall(SYS_futex, signal_half(r), FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	else if (before == SIGNAL_SLEEPING && write(r->event, &one, sizeof(one)) < 0)
 		assert(!"an eventfd takes what is written");
 }
 
@@ -52,7 +62,7 @@ static uint64_t signals_take(struct host_runner *r)
 	r->self = 0;
 	if (atomic_load_explicit(&r->signal, memory_order_relaxed))
 		signals |= atomic_fetch_and(&r->signal, SIGNAL_STOP);
-	return signals & ~(uint64_t)SIGNAL_SLEEPING;
+	return signals & ~(uint64_t)(SIGNAL_SLEEPING | SIGNAL_DOZING);
 }
 
 /* epoll_wait until a time of the monotonic clock; how many events. */
@@ -98,16 +108,37 @@ static uint64_t runner_look(struct host_runner *r, unsigned *handled)
 	return signals;
 }
 
-static uint64_t runner_sleep(struct host_runner *r, int64_t deadline, unsigned *handled)
+/* Until the word is no longer DOZING, or a time of the monotonic clock. */
+static void doze(struct host_runner *r, int64_t until)
+{
+	struct timespec at, *bound = NULL;
+
+	if (until != TIME_NEVER) {
+		if (until < 0)
+			until = 0;
+		at = (struct timespec){until / NSEC_PER_SEC, until % NSEC_PER_SEC};
+		bound = &at;
+	}
+	syscall(SYS_futex, signal_half(r), FUTEX_WAIT_BITSET_PRIVATE, SIGNAL_DOZING, bound, NULL,
+		FUTEX_BITSET_MATCH_ANY);
+}
+
+static uint64_t runner_sleep(struct host_runner *r, uint64_t how, int64_t deadline,
+			     unsigned *handled)
 {
 	struct host *h = host_of(r->base.machine);
 	int64_t until = atomic_load(&r->earliest);
 	uint64_t signals;
 	bool was;
-	int n;
+	int n = 0;
 
+	if (deadline < until)
+		until = deadline;
 	was = host_offline(h);
-	n = events_wait(r, until < deadline ? until : deadline);
+	if (how == SIGNAL_DOZING)
+		doze(r, until);
+	else
+		n = events_wait(r, until);
 	host_online(h, was);
 	signals = signals_take(r);
 	*handled = host_irq_dispatch(r, n, signals);
@@ -123,10 +154,11 @@ static void runner_wait(struct host_runner *r, int64_t deadline)
 	for (;;) {
 		uint64_t awake = 0;
 		uint64_t signals;
+		uint64_t how = atomic_load(&r->descriptors) ? SIGNAL_SLEEPING : SIGNAL_DOZING;
 		unsigned handled;
 
-		if (!r->self && atomic_compare_exchange_strong(&r->signal, &awake, SIGNAL_SLEEPING))
-			signals = runner_sleep(r, deadline, &handled);
+		if (!r->self && atomic_compare_exchange_strong(&r->signal, &awake, how))
+			signals = runner_sleep(r, how, deadline, &handled);
 		else
 			signals = runner_look(r, &handled);
 		if (handled || signals & (SIGNAL_WOKEN | SIGNAL_STOP))

@@ -3,7 +3,8 @@
  * How a runner of the host machine learns that there is something to do: src/machine/host_runner.c
  * and host_irq.c as a model, with their names.
  *
- * Two runners sleep whenever they may. Others wake them, raise an interrupt source, make its
+ * Two runners sleep whenever they may, in epoll, or on the word itself while no source of theirs has
+ * a descriptor. Others wake them, raise an interrupt source, make its
  * descriptor readable; control masks, unmasks, moves and at last detaches the source. epoll is
  * edge-triggered: an edge is taken by the wait that returns it, changing what is listened for makes
  * an edge of data that is there.
@@ -31,6 +32,8 @@
 #define WOKEN 1
 #define RAISED 2
 #define SLEEPING 4
+#define TIMER 8
+#define DOZING 16
 /* host_irq_state */
 #define PENDING 1
 #define MASKED 2
@@ -41,6 +44,7 @@ byte signal[2] = 0;
 bool event[2] = false; /* the edge of the eventfd */
 bool edge[2] = false;  /* that of the source's descriptor */
 bool handlers[2] = false; /* the lock */
+byte descriptors[2] = 0;
 bool work[2] = false;	  /* that a wake-up announced */
 
 byte state = 0; /* of the source */
@@ -63,8 +67,8 @@ inline signal_to(r, bits)
 	atomic { before = signal[r]; signal[r] = before | bits }
 #endif
 	if
-	:: before == SLEEPING -> event[r] = true
-	:: before != SLEEPING
+	:: before == SLEEPING || before == DOZING -> event[r] = true
+	:: before != SLEEPING && before != DOZING
 	fi;
 	before = 0
 }
@@ -171,7 +175,12 @@ inline move()
 #ifndef BUG_MOVES_UNDER_HANDLERS
 		atomic { !handlers[from] -> handlers[from] = true }
 #endif
+		descriptors[1 - from]++; /* source_add() */
+#ifndef BUG_DESCRIPTOR_WITHOUT_SIGNAL
+		signal_to(1 - from, TIMER);
+#endif
 		listen(NOBODY);
+		descriptors[from]--;
 		runner = 1 - from;
 		if
 		:: !(state & MASKED) -> listen(1 - from)
@@ -201,6 +210,7 @@ inline detach()
 #endif
 		runner = NOBODY;
 		listen(NOBODY);
+		descriptors[from]--;
 		atomic { state = state & MASKED };
 #ifndef BUG_DETACHES_UNDER_HANDLERS
 		handlers[from] = false;
@@ -268,33 +278,37 @@ proctype loop(byte me)
 {
 	byte signals = 0;
 	bool sleeps = false, found = false, due = false, handled = false;
+	byte how = 0;
 
 	do
 	:: work[me] = false; /* the step */
 	   do
-	   :: atomic {
+	   :: how = (descriptors[me] -> SLEEPING : DOZING);
+	      atomic {
 #ifdef BUG_SLEEPS_WITHOUT_LOOKING
-		signal[me] = signal[me] | SLEEPING;
+		signal[me] = signal[me] | how;
 		sleeps = true
 #else
 		sleeps = (signal[me] == 0);
-		signal[me] = (sleeps -> SLEEPING : signal[me])
+		signal[me] = (sleeps -> how : signal[me])
 #endif
 	      }
 end:
 	      atomic {
-		event[me] || edge[me] || !sleeps ->
+		/* Who dozes is woken, but does not look at epoll. */
+		event[me] || (edge[me] && how == SLEEPING) || !sleeps ->
 		event[me] = (sleeps -> false : event[me]);
-		found = edge[me];
-		edge[me] = false;
-		sleeps = false
+		found = edge[me] && !(sleeps && how == DOZING);
+		edge[me] = edge[me] && !found;
+		sleeps = false;
+		how = 0
 	      }
 #ifdef BUG_CLEARS_LATE
-	      signals = without(signal[me], SLEEPING);
+	      signals = without(signal[me], SLEEPING | DOZING);
 	      dispatch();
 	      signal[me] = 0;
 #else
-	      atomic { signals = without(signal[me], SLEEPING); signal[me] = 0 }
+	      atomic { signals = without(signal[me], SLEEPING | DOZING); signal[me] = 0 }
 	      dispatch();
 #endif
 	      if
@@ -308,7 +322,7 @@ end:
 
 init
 {
-	atomic { run loop(0); run loop(1) }
+	atomic { descriptors[0] = 1; run loop(0); run loop(1) }
 	/* When nothing else can move. */
 	timeout;
 	assert(!work[0]);
