@@ -180,6 +180,13 @@ struct queue_settings {
  */
 int engine_queue_set(struct engine *engine, const char *port, int queue,
 		     const struct queue_settings *settings, int64_t *took, struct error *err);
+/*
+ * Moves the NAPI of one queue to another engine CPU, with the poller that it has. Not a setting: it
+ * is not kept for when the port comes back, and a CPU that was set is no longer where it is.
+ * -ENOENT: no such queue. -EINVAL: not an engine CPU, or a NAPI that belongs where it is.
+ */
+int engine_queue_move(struct engine *engine, const char *port, uint32_t queue, unsigned cpu,
+		      int64_t *took, struct error *err);
 /* The default for NAPIs to come. */
 int engine_poller_default_set(struct engine *engine, enum poller poller);
 

@@ -20,8 +20,8 @@ struct command {
 	int (*run)(int argc, char **argv);
 };
 
-extern const struct command command_bench, command_demo, command_port, command_run, command_set,
-	command_show, command_sim, command_stop;
+extern const struct command command_bench, command_demo, command_port, command_rebalance,
+	command_run, command_set, command_show, command_sim, command_stop;
 
 /* "napier: …" on standard error; returns FAILED. */
 __attribute__((format(printf, 1, 2))) int complain(const char *format, ...);

@@ -17,7 +17,7 @@
 #include <cmd/table.h>
 
 static const struct command *const commands[] = {
-	&command_run,  &command_show, &command_set, &command_port,
+	&command_run,  &command_show, &command_set, &command_rebalance, &command_port,
 	&command_stop, &command_demo, &command_sim, &command_bench,
 };
 

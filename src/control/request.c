@@ -89,6 +89,25 @@ static int set_take(struct request *request, json_t *root, struct error *err)
 	return rc;
 }
 
+static int move_take(struct request *request, json_t *root, struct error *err)
+{
+	json_t *queue = json_object_get(root, "queue"), *cpu = json_object_get(root, "cpu");
+	int rc = text_take("port", json_object_get(root, "port"), request->port,
+			   sizeof(request->port), err);
+
+	if (rc)
+		return rc;
+	if (!json_is_integer(queue) || json_integer_value(queue) < 0 ||
+	    json_integer_value(queue) >= PORT_QUEUES_MAX)
+		return error_set(err, -ERANGE, "\"queue\" is a number 0..%d", PORT_QUEUES_MAX - 1);
+	if (!json_is_integer(cpu) || json_integer_value(cpu) < 0 ||
+	    json_integer_value(cpu) >= CPU_MAX)
+		return error_set(err, -ERANGE, "\"cpu\" is a number 0..%d", CPU_MAX - 1);
+	request->queue = (int)json_integer_value(queue);
+	request->cpu = (unsigned)json_integer_value(cpu);
+	return 0;
+}
+
 static int default_take(struct request *request, json_t *root, struct error *err)
 {
 	struct wish rest;
@@ -159,6 +178,7 @@ static const struct {
 	[REQUEST_ENGINE] = {"engine", engine_take, {"request", "id", "keys"}},
 	[REQUEST_CPU] = {"cpu", cpu_take, {"request", "id", "cpu", "keys"}},
 	[REQUEST_ADD] = {"add", add_take, {"request", "id", "spec", "keys"}},
+	[REQUEST_MOVE] = {"move", move_take, {"request", "id", "port", "queue", "cpu"}},
 	[REQUEST_REMOVE] = {"remove", remove_take, {"request", "id", "port"}},
 	[REQUEST_FDB] = {"fdb", NULL, {"request", "id"}},
 	[REQUEST_STOP] = {"stop", NULL, {"request", "id"}},
@@ -199,7 +219,7 @@ static int root_take(struct request *request, json_t *root, struct error *err)
 	if (!name || kind == sizeof(kinds) / sizeof(*kinds))
 		return error_set(err, -EINVAL,
 				 "unknown request \"%.40s\": the requests are ping, set, default, "
-				 "engine, cpu, add, remove, fdb, stop",
+				 "engine, cpu, add, move, remove, fdb, stop",
 				 name ? name : "");
 	request->kind = (enum request_kind)kind;
 	rc = members_check(request->kind, root, err);

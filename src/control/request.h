@@ -18,6 +18,7 @@ enum request_kind {
 	REQUEST_CPU,
 	REQUEST_ADD,
 	REQUEST_REMOVE,
+	REQUEST_MOVE,
 	REQUEST_FDB,
 	REQUEST_STOP,
 };
@@ -25,11 +26,11 @@ enum request_kind {
 struct request {
 	enum request_kind kind;
 	json_t *id;		  /* to be repeated in the answer; NULL: none. Owned */
-	char port[PORT_NAME_MAX]; /* set, remove */
-	int queue;		  /* set; < 0: all */
+	char port[PORT_NAME_MAX]; /* set, move, remove */
+	int queue;		  /* set, move; < 0: all */
 	struct wish wish;	  /* set, default */
 	struct engine_settings engine;
-	unsigned cpu; /* cpu */
+	unsigned cpu; /* cpu, move */
 	struct cpu_settings cpu_settings;
 	struct setup_port *add; /* add. Owned */
 };

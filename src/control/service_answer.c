@@ -76,6 +76,24 @@ static int set_answer(struct service *service, const struct request *request, js
 	return 0;
 }
 
+static int move_answer(struct service *service, const struct request *request, json_t *answer,
+		       struct error *err)
+{
+	const struct queue_record *r;
+	int64_t took = 0;
+	uint32_t i = 0;
+	int rc = engine_queue_move(service->engine, request->port, (uint32_t)request->queue,
+				   request->cpu, &took, err);
+
+	if (rc)
+		return rc;
+	r = record_next(service, request->port, request->queue, &i);
+	json_object_set_new(answer, "took_ns", json_integer(took));
+	if (r)
+		json_object_set_new(answer, "cpu", json_integer(r->cpu));
+	return 0;
+}
+
 static int default_answer(struct service *service, const struct request *request, json_t *answer,
 			  struct error *err)
 {
@@ -220,6 +238,8 @@ static int request_carry_out(struct service *service, struct request *request, j
 		return cpu_answer(service, request, answer, err);
 	case REQUEST_ADD:
 		return add_answer(service, request, answer, err);
+	case REQUEST_MOVE:
+		return move_answer(service, request, answer, err);
 	case REQUEST_REMOVE:
 		return service_port_remove(service, request->port, err);
 	case REQUEST_FDB:

@@ -193,6 +193,26 @@ static int setting_keep(struct engine *engine, const char *name, int queue,
 	return rc;
 }
 
+int engine_queue_move(struct engine *engine, const char *name, uint32_t queue, unsigned cpu,
+		      int64_t *took, struct error *err)
+{
+	struct queue_settings settings = {.cpu_set = true, .cpu = cpu};
+	struct port *port;
+	int rc;
+
+	engine_lock(engine);
+	port = engine_port_find(engine, name);
+	if (port && queue < port->queues)
+		rc = settings_check(engine, name, &settings, err);
+	else
+		rc = error_set(err, -ENOENT, "no queue %.31s/%u", name, queue);
+	if (!rc)
+		rc = queue_poller_apply(port->queue[queue].napi, &settings, SWITCH_TIMEOUT, took,
+					err);
+	engine_unlock(engine);
+	return rc;
+}
+
 int engine_queue_set(struct engine *engine, const char *name, int queue,
 		     const struct queue_settings *settings, int64_t *took, struct error *err)
 {

@@ -61,11 +61,14 @@ static void request_refuses(void **state)
 	} wrong[] = {
 		{"[]", "a request is a JSON object"},
 		{"{}", "unknown request \"\": the requests are ping, set, default, engine, "
-		       "cpu, add, remove, fdb, stop"},
+		       "cpu, add, move, remove, fdb, stop"},
 		{"{\"request\":1}", "unknown request \"\": the requests are ping, set, default, "
-				    "engine, cpu, add, remove, fdb, stop"},
+				    "engine, cpu, add, move, remove, fdb, stop"},
 		{"{\"request\":\"ping\",\"port\":\"a\"}",
 		 "unknown member \"port\": ping has request, id"},
+		{"{\"request\":\"move\",\"port\":\"a\",\"cpu\":1}", "\"queue\" is a number 0..63"},
+		{"{\"request\":\"move\",\"port\":\"a\",\"queue\":0}",
+		 "\"cpu\" is a number 0..1023"},
 		{"{\"request\":\"set\",\"keys\":{}}", "\"port\" is missing or not a text"},
 		{"{\"request\":\"set\",\"port\":\"a\"}", "\"keys\" is missing or not an object"},
 		{"{\"request\":\"set\",\"port\":\"a\",\"keys\":{}}",
