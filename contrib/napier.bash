@@ -113,6 +113,7 @@ _napier_options() {
 	run) echo "$common --config --daemon --handler --poller --cpus --frames --no-realtime" ;;
 	show) echo "$common --json --fdb --interval --names" ;;
 	set | port | stop) echo "$common" ;;
+	rebalance) echo "$common --dry-run --force --interval --json" ;;
 	demo) echo '--json --quick --help' ;;
 	sim) echo '--seed --seeds --count --jobs --trace --no-faults --help' ;;
 	bench) echo '--json --quick --only --help' ;;
@@ -172,7 +173,7 @@ _napier() {
 	if [ -n "$option" ]; then
 		candidates=$(_napier_value "$option")
 	elif [ -z "$command" ]; then
-		candidates='run show set port stop demo sim bench --help --version'
+		candidates='run show set rebalance port stop demo sim bench --help --version'
 	elif [[ $cur == -* ]]; then
 		candidates=$(_napier_options "$command")
 	else

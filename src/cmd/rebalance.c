@@ -167,8 +167,10 @@ static void cpus_print(const struct rebalance *r)
 		table_cell(table, COLOUR_NONE, "%u", r->before.cpus[i].cpu);
 		table_cell(table, COLOUR_NONE, "%.1f%%", r->before.cpus[i].load * 100);
 		table_cell(table, COLOUR_NONE, "%.1f%%", r->expected[i] * 100);
-		if (r->observed)
+		if (r->observed && i < r->after.cpus_n)
 			table_cell(table, COLOUR_NONE, "%.1f%%", r->after.cpus[i].load * 100);
+		else if (r->observed)
+			table_cell(table, COLOUR_NONE, "-"); /* taken from the engine meanwhile */
 	}
 	table_print(table, stdout);
 }

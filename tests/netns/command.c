@@ -14,6 +14,7 @@
 #include <pty.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -427,6 +428,91 @@ static void sets_keep(void **state)
 	assert_true(notified(rig, "STOPPING=1", 0));
 }
 
+/* Asked for at the start, live, as the default; shown with what it chose; ended by another. */
+static void chooses_pollers(void **state)
+{
+	struct rig *rig = *state;
+	struct process engine, p;
+	json_t *view, *o;
+
+	engine_start(rig, &engine, "run --poller auto --run-dir %s %s", rig->base, rig->spec[0]);
+	view = show_json(rig, "");
+	o = find(view, "napis", "port", "p0");
+	assert_string_equal(text(o, "poller_asked"), "auto");
+	assert_string_equal(text(o, "poller"), "softirq");
+	assert_string_equal(text(o, "why"), "nothing measured yet");
+	assert_string_equal(text(json_object_get(view, "engine"), "default_poller"), "auto");
+	json_decref(view);
+	assert_int_equal(napier(rig, &p, "set --run-dir %s p0 poller=thread", rig->base), 0);
+	assert_int_equal(napier(rig, &p, "set --run-dir %s p0 poller=auto", rig->base), 0);
+	assert_string_equal(p.out, "p0/0 poller auto, thread now\n");
+	assert_int_equal(napier(rig, &p, "show --run-dir %s", rig->base), 0);
+	assert_non_null(strstr(p.out, "auto: thread"));
+	assert_int_equal(napier(rig, &p, "set --run-dir %s p0 poller=softirq", rig->base), 0);
+	view = show_json(rig, "");
+	o = find(view, "napis", "port", "p0");
+	assert_string_equal(text(o, "poller_asked"), "softirq");
+	assert_null(json_object_get(o, "why"));
+	json_decref(view);
+	engine_signal(rig, &engine, SIGTERM);
+	assert_int_equal(engine.status, 0);
+}
+
+/* Traffic both ways, from a process of its own, until that is killed. */
+static pid_t traffic_start(struct rig *rig)
+{
+	pid_t child = fork();
+
+	assert_true(child >= 0);
+	if (child)
+		return child;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;) {
+		netns_cross(&rig->links, 0, 1000, 60);
+		netns_cross(&rig->links, 1, 1000, 60);
+	}
+}
+
+/* What a person put on one CPU stays there, and goes elsewhere with --force, when it is loaded. */
+static void rebalances(void **state)
+{
+	struct rig *rig = *state;
+	struct process engine, p;
+	long long cpus = 0;
+	pid_t child;
+
+	engine_start(rig, &engine, "run --run-dir %s %s %s", rig->base, rig->spec[0], rig->spec[1]);
+	assert_int_equal(napier(rig, &p, "rebalance --dry-run -i 0.1 --run-dir %s", rig->base), 0);
+	assert_non_null(strstr(p.out, "nothing to gain"));
+	assert_int_equal(napier(rig, &p, "set --run-dir %s p0 cpu=0", rig->base), 0);
+	assert_int_equal(napier(rig, &p, "set --run-dir %s p1 cpu=0", rig->base), 0);
+	child = traffic_start(rig);
+	assert_int_equal(napier(rig, &p, "rebalance -i 0.2 --run-dir %s", rig->base), 0);
+	assert_non_null(strstr(p.out, "nothing to gain"));
+	for (int i = 0; i < 50 && !cpus && sysconf(_SC_NPROCESSORS_ONLN) > 1; i++) {
+		json_t *o, *view;
+
+		assert_int_equal(
+			napier(rig, &p, "rebalance -j --force -i 0.2 --run-dir %s", rig->base), 0);
+		o = json_loads(p.out, 0, NULL);
+		assert_non_null(o);
+		view = show_json(rig, "");
+		cpus = number(find(view, "napis", "port", "p0"), "cpu") +
+		       number(find(view, "napis", "port", "p1"), "cpu");
+		assert_int_equal(json_array_size(json_object_get(o, "moves")), cpus ? 1 : 0);
+		assert_int_equal(json_is_true(json_object_get(o, "made")), cpus ? 1 : 0);
+		json_decref(view);
+		json_decref(o);
+	}
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	assert_true(cpus || sysconf(_SC_NPROCESSORS_ONLN) == 1);
+	assert_int_equal(napier(rig, &p, "rebalance x --run-dir %s", rig->base), 2);
+	assert_string_equal(p.err, "napier: rebalance: too many arguments\n");
+	engine_signal(rig, &engine, SIGTERM);
+	assert_int_equal(engine.status, 0);
+}
+
 /* Every thread that can poll, with what was asked of it; also what others changed (case 26). */
 static void shows_runners(void **state)
 {
@@ -541,7 +627,8 @@ static void refuses_sets(void **state)
 		const char *says;
 	} cases[] = {
 		{"set p0 poller=napi", 2,
-		 "unknown poller \"napi\": the pollers are softirq, thread, workqueue, busy-poll, auto"},
+		 "unknown poller \"napi\": the pollers are softirq, thread, workqueue, busy-poll, "
+		 "auto"},
 		{"set p0 speed=9", 2,
 		 "unknown key \"speed\": the keys are poller, weight, idle_suspend, cpu, cpus, "
 		 "class, nice, priority, napi_defer_hard_irqs, gro_flush_timeout"},
@@ -601,7 +688,8 @@ static void refuses_sets(void **state)
 		 "port p0 is there already: give this one name=… after a comma"},
 		{"port add mem:x pvid=1", 1, "port x: VLANs need vlan_filtering = true in handler"},
 		{"start", 2,
-		 "unknown command \"start\": the commands are run, show, set, port, stop, demo"},
+		 "unknown command \"start\": the commands are run, show, set, rebalance, port, "
+		 "stop, demo"},
 	};
 	struct rig *rig = *state;
 	struct process engine, p;
@@ -642,7 +730,8 @@ static void refuses_to_run(void **state)
 		{"eth0", 2, "port 'eth0': must be KIND:TARGET; kinds are "},
 		{"dpdk:eth0", 2, "port 'dpdk:eth0': no kind 'dpdk'; kinds are "},
 		{"--poller x packet:in0", 2,
-		 "unknown poller \"x\": the pollers are softirq, thread, workqueue, busy-poll, auto"},
+		 "unknown poller \"x\": the pollers are softirq, thread, workqueue, busy-poll, "
+		 "auto"},
 		{"--handler hub packet:in0", 2,
 		 "unknown handler \"hub\": the handlers are bridge, drop"},
 		{"--frames 3 packet:in0", 2, "frames=3: out of range 64..4194304"},
@@ -1041,14 +1130,14 @@ static void ends_with_its_input(void **state)
 
 static void tells_about_itself(void **state)
 {
-	static const char *const commands[] = {"run", "show", "set", "port", "stop"};
+	static const char *const commands[] = {"run", "show", "set", "rebalance", "port", "stop"};
 	struct rig *rig = *state;
 	struct process p;
 
 	assert_int_equal(napier(rig, &p, "--version"), 0);
 	assert_string_equal(p.out, "napier " VERSION "\n");
 	assert_int_equal(napier(rig, &p, "--help"), 0);
-	for (int i = 0; i < 5; i++) {
+	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
 		char begin[64];
 
 		assert_non_null(strstr(p.out, commands[i]));
@@ -1201,6 +1290,8 @@ int main(void)
 		in_rig(ignores_hangup_under_nohup),
 		in_rig(shows_outside_changes),
 		in_rig(shows_runners),
+		in_rig(chooses_pollers),
+		in_rig(rebalances),
 		in_rig(sets_keep),
 		in_rig(sets_engine),
 		in_rig(refuses_sets),

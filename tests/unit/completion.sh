@@ -26,7 +26,7 @@ expect() {
 touch "$directory/some.conf" "$directory/lab.7"
 mkdir "$directory/one"
 touch "$directory/one/pid"
-expect 'napier ' run show set port stop demo sim bench --help --version
+expect 'napier ' run show set rebalance port stop demo sim bench --help --version
 expect 'napier s' show set stop sim
 expect 'napier sim --se' --seed --seeds
 expect 'napier run --h' --help --handler

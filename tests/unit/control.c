@@ -160,7 +160,7 @@ static void request_reads_documented(void **state)
 	}
 	fclose(file);
 	assert_false(rc);
-	assert_int_equal(n, 10);
+	assert_int_equal(n, 11);
 }
 
 /* --- the server --------------------------------------------------------------------------------*/
