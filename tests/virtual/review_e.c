@@ -13,9 +13,9 @@
 static struct probe {
 	_Atomic uint64_t calls, work, handled;
 	_Atomic int inside, together; /* polls at one time; the most there were */
-	bool raises;		      /* each poll raises its own interrupt */
+	_Atomic bool raises;	      /* each poll raises its own interrupt */
 	struct irq *irq;
-	int64_t spin; /* ns that each poll takes, on the host too */
+	_Atomic int64_t spin; /* ns that each poll takes, on the host too */
 } probe;
 
 static _Thread_local bool in_poll, in_handler;
