@@ -13,15 +13,10 @@
  */
 #include <errno.h>
 #include <getopt.h>
-#include <net/ethernet.h>
-#include <net/if.h>
-#include <netpacket/packet.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -29,6 +24,7 @@
 #include <lab/clock.h>
 #include <lab/compare.h>
 #include <lab/frames.h>
+#include <lab/site.h>
 
 #define RUNDIR "/run/napier"
 #define SETTLE (200 * NSEC_PER_MSEC)
@@ -36,7 +32,7 @@
 
 enum { FRAME = 60, STEADY_RATE = 100000 };
 
-enum contestant {
+enum forward_contestant {
 	CABLE,
 	KERNEL,
 	KERNEL_THREADED,
@@ -50,7 +46,7 @@ enum contestant {
 
 enum place { APART, TOGETHER, PLACES };
 
-static const struct {
+static const struct contestant_form {
 	const char *name, *key;
 	enum forwarder_kind kind; /* FORWARDER_NONE: a program of its own */
 	bool peer;
@@ -77,9 +73,8 @@ struct figures {
 
 struct bench {
 	const char *programs[CONTESTANTS]; /* NULL: not built */
-	struct netlab *lab;
-	unsigned generator, sink; /* namespaces */
-	struct forwarder_site site;
+	struct site site;
+	const char *napier;
 	int cpu[PLACES]; /* of the forwarder */
 	unsigned rounds;
 	int64_t window;
@@ -87,93 +82,30 @@ struct bench {
 	char skipped[CONTESTANTS][ERROR_TEXT_MAX];
 };
 
-static int veth_make(struct bench *b, unsigned ns_a, const char *a, unsigned ns_b, const char *c,
-		     struct error *err)
+static int program_start(struct bench *b, enum forward_contestant who, const struct cpuset *cpus,
+			 struct child *child, struct error *err)
 {
-	int ret = netlab_veth_add(b->lab, ns_a, a, ns_b, c, err);
-
-	if (!ret)
-		ret = netlab_link_up(b->lab, ns_a, a, true, err);
-	if (!ret)
-		ret = netlab_link_up(b->lab, ns_b, c, true, err);
-	/*
-	 * Live frames need a NAPI at the other end: GRO, where there is no XDP program. Turned on
-	 * before the interface is up it makes the NAPI, but the sender's end is not told of it.
-	 */
-	return ret ? ret : netlab_offload_set(b->lab, ns_b, c, NETLAB_GRO, true, err);
-}
-
-static int site_make(struct bench *b, struct error *err)
-{
-	struct netlab *lab = b->lab;
-	int generator = netlab_namespace_add(lab, "gen", err);
-	int at = generator < 0 ? generator : netlab_namespace_add(lab, "switch", err);
-	int sink = at < 0 ? at : netlab_namespace_add(lab, "sink", err);
-	int ret;
-
-	if (sink < 0)
-		return sink;
-	b->generator = (unsigned)generator;
-	b->sink = (unsigned)sink;
-	b->site.lab = lab;
-	b->site.ns = (unsigned)at;
-	b->site.port = "xdp";
-	b->site.rundir = RUNDIR;
-	netlab_name(lab, "a", b->site.interface[0]);
-	netlab_name(lab, "b", b->site.interface[1]);
-	ret = veth_make(b, b->generator, "out", b->site.ns, b->site.interface[0], err);
-	if (!ret)
-		ret = veth_make(b, b->site.ns, b->site.interface[1], b->sink, "in", err);
-	return ret ? ret : veth_make(b, b->generator, "cable", b->sink, "cable", err);
-}
-
-static int program_start(struct bench *b, enum contestant who, int cpu, struct child *child,
-			 struct error *err)
-{
-	const char *netns = b->lab->namespace[b->site.ns].path;
+	const char *netns = b->site.lab->namespace[b->site.at.ns].path;
 	char cpu_text[12];
-	const char *loop[] = {b->programs[who],	    "--netns", netns, b->site.interface[0],
-			      b->site.interface[1], NULL};
-	const char *dpdk[] = {
-		b->programs[who],     "--netns", netns, "--cpu", cpu_text, b->site.interface[0],
-		b->site.interface[1], NULL};
+	const char *loop[] = {b->programs[who],	       "--netns", netns, b->site.at.interface[0],
+			      b->site.at.interface[1], NULL};
+	const char *dpdk[] = {b->programs[who],
+			      "--netns",
+			      netns,
+			      "--cpu",
+			      cpu_text,
+			      b->site.at.interface[0],
+			      b->site.at.interface[1],
+			      NULL};
 	int ret;
 
-	snprintf(cpu_text, sizeof(cpu_text), "%d", cpu);
-	ret = child_start(child, who == DPDK ? dpdk : loop, &b->site.cpus, err);
+	snprintf(cpu_text, sizeof(cpu_text), "%u", cpuset_next(cpus, 0));
+	ret = child_start(child, who == DPDK ? dpdk : loop, cpus, err);
 	if (!ret)
 		ret = child_ready(child, READY_TIMEOUT, err);
 	if (ret)
 		child_stop(child, NULL);
 	return ret;
-}
-
-static void *frame_send(void *arg)
-{
-	struct bench *b = arg;
-	struct sockaddr_ll to = {.sll_family = AF_PACKET, .sll_halen = ETH_ALEN};
-	uint8_t frame[FRAME] = {[0 ... 5] = 0xff, [6] = 2, [11] = 2, [12] = 0x88, [13] = 0xb5};
-	struct error err;
-	int fd;
-
-	if (netlab_enter(b->lab, b->sink, &err))
-		return NULL;
-	fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
-	to.sll_ifindex = (int)if_nametoindex("in");
-	if (fd < 0 || sendto(fd, frame, sizeof(frame), 0, (void *)&to, sizeof(to)) < 0)
-		fprintf(stderr, "forward: no frame for learning was sent: %s\n", strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	return NULL;
-}
-
-/* One frame from the sink's address, so that bridges know where it is and do not flood. */
-static void teach(struct bench *b)
-{
-	pthread_t thread;
-
-	if (!pthread_create(&thread, NULL, frame_send, b))
-		pthread_join(thread, NULL);
 }
 
 struct window {
@@ -184,10 +116,9 @@ struct window {
 static int window_measure(struct bench *b, const char *out, uint64_t rate, pid_t forwarder,
 			  struct frames_sink *sink, struct window *w, struct error *err)
 {
-	static const uint8_t to[6] = {2, 0, 0, 0, 0, 2}, from[6] = {2, 0, 0, 0, 0, 1};
 	uint8_t frame[FRAME];
 	struct frames_config config = {
-		.netns = b->lab->namespace[b->generator].path,
+		.netns = b->site.lab->namespace[b->site.generator].path,
 		.interface = out,
 		.frame = frame,
 		.length = FRAME,
@@ -199,7 +130,7 @@ static int window_measure(struct bench *b, const char *out, uint64_t rate, pid_t
 	struct cputime begin;
 	int ret;
 
-	frames_plain(frame, to, from, FRAME);
+	frames_plain(frame, site_sink, site_source, FRAME);
 	ret = frames_generator_start(&config, &g, err);
 	if (ret)
 		return ret;
@@ -216,19 +147,17 @@ static int window_measure(struct bench *b, const char *out, uint64_t rate, pid_t
 	return ret;
 }
 
-static int figures_take(struct bench *b, enum contestant who, enum place place, pid_t forwarder,
-			struct error *err)
+static int figures_take(struct bench *b, enum forward_contestant who, enum place place,
+			pid_t forwarder, struct error *err)
 {
 	struct figures *f = &b->figures[who][place];
 	const char *out = who == CABLE ? "cable" : "out", *in = who == CABLE ? "cable" : "in";
 	struct frames_sink *sink;
 	struct window w;
-	int ret = frames_sink_open(b->lab->namespace[b->sink].path, in, &sink, err);
+	int ret = frames_sink_open(b->site.lab->namespace[b->site.sink].path, in, &sink, err);
 
 	if (ret)
 		return ret;
-	if (who != CABLE)
-		teach(b);
 	ret = window_measure(b, out, 0, forwarder, sink, &w, err);
 	if (!ret) {
 		series_add(&f->rate, w.received * 1e9 / (double)w.span.duration);
@@ -245,38 +174,38 @@ static int figures_take(struct bench *b, enum contestant who, enum place place, 
 }
 
 /* The kernel lets go of the AF_XDP sockets of a process some time after its end. */
-static int contestant_start(struct bench *b, enum contestant who, enum place place,
+static int contestant_start(struct bench *b, enum forward_contestant who, const struct cpuset *cpus,
 			    struct forwarder *f, struct child *child, struct error *err)
 {
+	const struct contestant_form *form = &contestants[who];
 	int64_t deadline = clock_now() + READY_TIMEOUT;
 	int ret;
 
-	for (;;) {
-		if (contestants[who].kind == FORWARDER_NONE && who != CABLE)
-			ret = program_start(b, who, b->cpu[place], child, err);
-		else
-			ret = forwarder_start(&b->site, contestants[who].kind, f, err);
-		if (ret != -ECHILD || clock_now() > deadline)
-			return ret;
+	if (form->kind != FORWARDER_NONE || who == CABLE)
+		return site_start(&b->site, &(struct contestant){.kind = form->kind}, cpus, f, err);
+	while ((ret = program_start(b, who, cpus, child, err)) == -ECHILD && clock_now() < deadline)
 		clock_sleep(SETTLE);
-	}
+	if (!ret)
+		site_teach(&b->site);
+	return ret;
 }
 
-static int contestant_run(struct bench *b, enum contestant who, enum place place, struct error *err)
+static int contestant_run(struct bench *b, enum forward_contestant who, enum place place,
+			  struct error *err)
 {
 	struct child child = CHILD_NONE;
+	struct cpuset cpus = {0};
 	struct forwarder f;
 	int ret;
 
 	/* Where softirq runs is not ours to choose. */
 	if (b->skipped[who][0] || ((who == CABLE || who == KERNEL) && place == APART))
 		return 0;
-	b->site.cpus = (struct cpuset){0};
-	cpuset_add(&b->site.cpus, (unsigned)b->cpu[place]);
-	b->site.tx_cpus = (struct cpuset){0};
+	cpuset_add(&cpus, (unsigned)b->cpu[place]);
+	b->site.at.tx_cpus = (struct cpuset){0};
 	if (who == NAPIER_TX)
-		cpuset_add(&b->site.tx_cpus, (unsigned)b->cpu[!place]);
-	ret = contestant_start(b, who, place, &f, &child, err);
+		cpuset_add(&b->site.at.tx_cpus, (unsigned)b->cpu[!place]);
+	ret = contestant_start(b, who, &cpus, &f, &child, err);
 	if (ret == -EOPNOTSUPP) {
 		snprintf(b->skipped[who], sizeof(b->skipped[who]), "%s", err->text);
 		return 0;
@@ -286,14 +215,13 @@ static int contestant_run(struct bench *b, enum contestant who, enum place place
 	if (child.pid) {
 		ret = figures_take(b, who, place, child.pid, err);
 		child_stop(&child, NULL);
-	} else {
-		ret = figures_take(b, who, place, forwarder_pid(&f), err);
-		forwarder_stop(&f, NULL);
+		return ret;
 	}
-	/* Its stop turned GRO off, which live frames need at a bridge's end. */
-	for (int i = 0; i < 2 && !ret; i++)
-		ret = netlab_offload_set(b->lab, b->site.ns, b->site.interface[i], NETLAB_GRO, true,
-					 err);
+	ret = figures_take(b, who, place, forwarder_pid(&f), err);
+	if (ret)
+		site_stop(&b->site, &f, NULL);
+	else
+		ret = site_stop(&b->site, &f, err);
 	return ret;
 }
 
@@ -323,9 +251,9 @@ static bool figures_have(const struct figures *f)
 }
 
 /* Of all peers, the best at this place; the kernel's softirq bridge counts at either. */
-static enum contestant best_peer(const struct bench *b, enum place place)
+static enum forward_contestant best_peer(const struct bench *b, enum place place)
 {
-	enum contestant best = KERNEL;
+	enum forward_contestant best = KERNEL;
 	double most = series_median(&b->figures[KERNEL][TOGETHER].rate);
 
 	for (unsigned who = 0; who < CONTESTANTS; who++) {
@@ -339,10 +267,10 @@ static enum contestant best_peer(const struct bench *b, enum place place)
 	return best;
 }
 
-static void row_print(const struct bench *b, enum contestant who, enum place place)
+static void row_print(const struct bench *b, enum forward_contestant who, enum place place)
 {
 	const struct figures *f = &b->figures[who][place];
-	enum contestant best = best_peer(b, place);
+	enum forward_contestant best = best_peer(b, place);
 	double top = series_median(&b->figures[best][best == KERNEL ? TOGETHER : place].rate);
 	double cable = series_median(&b->figures[CABLE][TOGETHER].cost);
 
@@ -446,14 +374,12 @@ static void cpus_choose(struct bench *b)
 
 static int bench_run(struct bench *b, struct error *err)
 {
-	int ret = netlab_open(RUNDIR, &b->lab, err);
+	int ret = site_open(b->napier, RUNDIR, &b->site, err);
 
 	if (ret)
 		return ret;
-	ret = site_make(b, err);
-	if (!ret)
-		ret = rounds_run(b, err);
-	netlab_close(b->lab);
+	ret = rounds_run(b, err);
+	site_close(&b->site);
 	return ret;
 }
 
@@ -480,7 +406,7 @@ int main(int argc, char **argv)
 		printf("skipped: AF_XDP and network namespaces need root\n");
 		return 77;
 	}
-	b.site.napier = argv[optind];
+	b.napier = argv[optind];
 	b.programs[XDP_LOOP] = argv[optind + 1];
 	b.programs[DPDK] = argv[optind + 2];
 	if (!b.programs[DPDK])

@@ -20,12 +20,13 @@ static unsigned columns_count(const struct figures_form *form)
 	return n;
 }
 
-/* Half of what lies between the ends of the rounds, in percent of the median. */
+/* Half of what lies between the ends of the rounds, in percent of the median; 999 at most. */
 static double spread_of(const struct series *s)
 {
 	double median = series_median(s);
+	double spread = median > 0 ? 50 * (series_max(s) - series_min(s)) / median : 0;
 
-	return median ? 50 * (series_max(s) - series_min(s)) / median : 0;
+	return spread < 999 ? spread : 999;
 }
 
 /* "412 ±3%" */

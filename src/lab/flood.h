@@ -6,7 +6,8 @@
 #ifndef LAB_FLOOD_H
 #define LAB_FLOOD_H
 
-#include "lab/pollers_site.h"
+#include "lab/pollers.h"
+#include "lab/site.h"
 
 struct flood {
 	const struct pollers_plan *plan;

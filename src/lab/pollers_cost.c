@@ -11,7 +11,8 @@ enum { NAPIS = 8 };
 static const struct figures_form form = {
 	.key = "cost",
 	.title = "Cost of an event: schedule, poll without a packet's work, complete; 8 NAPIs that "
-		 "always\nhave one, on one CPU. busy-poll neither schedules nor completes.",
+		 "always\nhave one, on one CPU; ratios are of CPU. busy-poll neither schedules nor "
+		 "completes.",
 	.label = {{"poller", "poller"}},
 	.column =
 		{
@@ -23,7 +24,7 @@ static const struct figures_form form = {
 };
 
 static int poller_measure(const struct pollers_plan *plan, struct figures *f, enum poller poller,
-			  double *ns, struct error *err)
+			  double *cpu, struct error *err)
 {
 	struct figures_row *row = figures_row(f, poller_name(poller), "", "");
 	struct events_config config = {
@@ -44,9 +45,9 @@ static int poller_measure(const struct pollers_plan *plan, struct figures *f, en
 	events_close(events);
 	if (rc || !s.events)
 		return rc;
-	*ns = (double)s.wall / (double)s.events;
-	figures_add(f, row, "ns_per_event", *ns);
-	figures_add(f, row, "cpu_ns_per_event", (double)s.cpu / (double)s.events);
+	*cpu = (double)s.cpu / (double)s.events;
+	figures_add(f, row, "ns_per_event", (double)s.wall / (double)s.events);
+	figures_add(f, row, "cpu_ns_per_event", *cpu);
 	figures_add(f, row, "completes_per_event", (double)s.completes / (double)s.events);
 	return 0;
 }
@@ -54,7 +55,7 @@ static int poller_measure(const struct pollers_plan *plan, struct figures *f, en
 static int cost_run(const struct pollers_plan *plan, struct figures *f, struct error *err)
 {
 	for (unsigned round = 0; round < plan->rounds; round++) {
-		double ns[POLLER_MAX] = {0};
+		double cpu[POLLER_MAX] = {0};
 
 		for (unsigned i = 0; i < POLLER_MAX; i++) {
 			enum poller poller = pollers_turn(round, i, POLLER_MAX);
@@ -62,13 +63,13 @@ static int cost_run(const struct pollers_plan *plan, struct figures *f, struct e
 
 			pollers_progress(plan, round * POLLER_MAX + i, plan->rounds * POLLER_MAX,
 					 "cost: %s", poller_name(poller));
-			rc = poller_measure(plan, f, poller, &ns[poller], err);
+			rc = poller_measure(plan, f, poller, &cpu[poller], err);
 			if (rc)
 				return rc;
 		}
-		for (unsigned p = 0; p < POLLER_MAX && ns[POLLER_SOFTIRQ] > 0; p++)
+		for (unsigned p = 0; p < POLLER_MAX && cpu[POLLER_SOFTIRQ] > 0; p++)
 			figures_add(f, figures_row(f, poller_name(p), "", ""), "ratio_to_softirq",
-				    ns[p] / ns[POLLER_SOFTIRQ]);
+				    cpu[p] / cpu[POLLER_SOFTIRQ]);
 	}
 	return 0;
 }

@@ -73,7 +73,7 @@ static int flood_run(const struct pollers_plan *plan, struct figures *f, struct 
 		.plan = plan,
 		.window = (plan->quick ? 60 : 400) * NSEC_PER_MSEC,
 	};
-	int ret = site_open(plan, &b.site, err);
+	int ret = site_open(plan->napier, plan->rundir, &b.site, err);
 
 	if (ret)
 		return ret;

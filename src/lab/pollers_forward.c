@@ -11,7 +11,8 @@
 #include "lab/clock.h"
 #include "lab/cputime.h"
 #include "lab/napi_watch.h"
-#include "lab/pollers_site.h"
+#include "lab/pollers.h"
+#include "lab/site.h"
 
 #define PATIENCE (10 * NSEC_PER_SEC)
 
@@ -266,7 +267,7 @@ static int forward_run(const struct pollers_plan *plan, struct figures *f, struc
 		.figures = f,
 		.window = (plan->quick ? 60 : 400) * NSEC_PER_MSEC,
 	};
-	int ret = site_open(plan, &b.site, err);
+	int ret = site_open(plan->napier, plan->rundir, &b.site, err);
 
 	if (ret)
 		return ret;

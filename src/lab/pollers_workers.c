@@ -175,7 +175,7 @@ static int workers_run(const struct pollers_plan *plan, struct figures *f, struc
 		histogram_reset(w.wake[i]);
 		histogram_reset(w.age[i]);
 	}
-	rc = site_open(plan, &w.flood.site, err);
+	rc = site_open(plan->napier, plan->rundir, &w.flood.site, err);
 	if (!rc) {
 		rc = rounds_run(&w, err);
 		site_close(&w.flood.site);

@@ -121,13 +121,19 @@ static void scale(void **state)
 	json_decref(whole);
 }
 
-/* A busy machine may let nothing happen in so short a time, but not to everybody. */
+/*
+ * Cases 22 and 25. A busy machine may let nothing happen in so short a time, but not to everybody.
+ */
 static void forward(void **state)
 {
 	json_t *whole, *part = part_run("forward", &whole);
 
 	(void)state;
 	assert_true(rows_with(part, 3 + POLLER_MAX, "mframes_per_second") > 3);
+	assert_true(rows_with(part, 3 + POLLER_MAX, "packets_per_poll_saturated") > 2);
+	assert_true(rows_with(part, 3 + POLLER_MAX, "own_cpu_ns_per_frame") > 3);
+	assert_true(rows_with(part, 3 + POLLER_MAX, "ksoftirqd_cpu_ns_per_frame") > 3);
+	assert_true(rows_with(part, 3 + POLLER_MAX, "generator_cpu_ns_per_frame") > 3);
 	json_decref(whole);
 }
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "lab/clock.h"
-#include "lab/pollers_site.h"
+#include "lab/site.h"
 
 #define AGAIN (100 * NSEC_PER_MSEC)
 #define PATIENCE (10 * NSEC_PER_SEC)
@@ -49,9 +49,9 @@ static int links_make(struct site *site, struct error *err)
 	return ret ? ret : netlab_address_add(lab, site->sink, "in", "10.78.0.2", 24, err);
 }
 
-int site_open(const struct pollers_plan *plan, struct site *site, struct error *err)
+int site_open(const char *napier, const char *rundir, struct site *site, struct error *err)
 {
-	int ret = netlab_open(plan->rundir, &site->lab, err), at, sink;
+	int ret = netlab_open(rundir, &site->lab, err), at, sink;
 
 	if (ret)
 		return ret;
@@ -64,9 +64,9 @@ int site_open(const struct pollers_plan *plan, struct site *site, struct error *
 		site->at = (struct forwarder_site){
 			.lab = site->lab,
 			.ns = (unsigned)at,
-			.napier = plan->napier,
+			.napier = napier,
 			.port = "xdp",
-			.rundir = plan->rundir,
+			.rundir = rundir,
 		};
 		netlab_name(site->lab, "a", site->at.interface[0]);
 		netlab_name(site->lab, "b", site->at.interface[1]);
@@ -104,7 +104,7 @@ static void *lesson_send(void *arg)
 	return NULL;
 }
 
-static void teach(struct site *site)
+void site_teach(struct site *site)
 {
 	pthread_t thread;
 
@@ -126,7 +126,7 @@ int site_start(struct site *site, const struct contestant *who, const struct cpu
 	       clock_now() < deadline)
 		clock_sleep(AGAIN);
 	if (!ret && who->kind != FORWARDER_NONE)
-		teach(site);
+		site_teach(site);
 	return ret;
 }
 

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where the parts of the benchmark that forward frames do it, and who forwards.
+ * site: where benchmarks forward frames, and who forwards them.
  *
  *      gen ns            switch ns                  sink ns
  *      out ─────────── a [forwarder] b ─────────── in 10.78.0.2
  *      cable ───────────────────────────────────── cable
  */
-#ifndef LAB_POLLERS_SITE_H
-#define LAB_POLLERS_SITE_H
+#ifndef LAB_SITE_H
+#define LAB_SITE_H
 
 #include "lab/forwarder.h"
 #include "lab/frames.h"
-#include "lab/pollers.h"
 
 #define SITE_SINK_ADDRESS 0x0a4e0002u /* 10.78.0.2 */
 #define SITE_SOURCE_ADDRESS 0x0a4e0001u
@@ -25,8 +24,9 @@ struct site {
 	struct forwarder_site at;
 };
 
-/* -EPERM: not without root, and err says why. */
-int site_open(const struct pollers_plan *plan, struct site *site, struct error *err);
+/* The program's path, and where run directories are made. -EPERM: not without root; err says why.
+ */
+int site_open(const char *napier, const char *rundir, struct site *site, struct error *err);
 void site_close(struct site *site);
 
 /* A forwarder and how it is set. */
@@ -44,6 +44,8 @@ struct contestant {
  */
 int site_start(struct site *site, const struct contestant *who, const struct cpuset *cpus,
 	       struct forwarder *f, struct error *err);
+/* One frame from the sink's address, so that bridges know where it is. */
+void site_teach(struct site *site);
 /* And what live frames need of the interfaces is as before. */
 int site_stop(struct site *site, struct forwarder *f, struct error *err);
 
