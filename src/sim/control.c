@@ -9,7 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <poller/busy_poll.h>
 #include <poller/softirq.h>
+#include <poller/thread.h>
+#include <poller/workqueue.h>
 
 #include <sim/sim.h>
 
@@ -354,6 +357,29 @@ static void operate_engine(struct sim *sim)
 	attempt_end(sim, &a, engine_cpu_set(sim->engine, cpu_any(sim), &cpu, &err), &err, "cpu");
 }
 
+/* Nothing says that a runner is woken for a reason only. */
+static void operate_wake(struct sim *sim)
+{
+	struct softnet *softnet = engine_softnet_at(sim->engine, below(sim, sim->engine->cpus));
+	struct workqueue *wq = sim->engine->workqueue;
+	struct sim_port *p = port_any(sim);
+	struct runner *runner = below(sim, 2) ? softnet->irq : softnet->ksoftirqd;
+
+	switch (below(sim, 4)) {
+	case 0:
+		runner = softnet->busy ? softnet->busy->runner : runner;
+		break;
+	case 1:
+		runner = wq ? wq->worker[below(sim, wq->workers)].runner : runner;
+		break;
+	case 2:
+		if (p->port && p->port->queue[0].napi->thread)
+			runner = p->port->queue[0].napi->thread->runner;
+		break;
+	}
+	runner_wake(runner);
+}
+
 static void operate_link(struct sim *sim)
 {
 	struct sim_port *p = port_any(sim);
@@ -396,7 +422,7 @@ void sim_control_operate(struct sim *sim)
 		operate_set,	 operate_set,	 operate_set,	  operate_set,	   operate_disable,
 		operate_backlog, operate_engine, operate_tx,	  operate_disable, operate_disable,
 		operate_port,	 operate_port,	 operate_handler, operate_wrong,   operate_default,
-		operate_link,	 operate_steal,
+		operate_link,	 operate_wake,	 operate_steal,
 	};
 
 	operations[below(sim, sizeof(operations) / sizeof(*operations))](sim);

@@ -12,7 +12,7 @@
 #include <sim/sim.h>
 
 /* How soon a poll that had to leave packets behind is tried again. */
-#define RETRY (20 * NSEC_PER_USEC)
+#define RETRY (200 * NSEC_PER_USEC)
 
 static void queue_raise(struct sim_queue *q)
 {
