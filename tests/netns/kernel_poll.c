@@ -355,6 +355,43 @@ static void killed_engine_is_put_back_at_the_next_start(void **state)
 	engine_restore(restore, keep, NULL);
 }
 
+/* The command does so, with its run directory, and tells. */
+static void command_puts_back_what_a_killed_one_left(void **state)
+{
+	static const char *const start =
+		"%s run --run-dir %s/run xdp:in0 >>%s/log 2>&1 & "
+		"for i in $(seq 200); do %s set --run-dir %s/run in0 weight=64 >/dev/null 2>&1 && "
+		"exit 0; sleep 0.1; done; cat %s/log; exit 1";
+	const char *dir = links.rundir;
+
+	(void)state;
+	netns_links_open(&links, false);
+	assert_int_equal(
+		netns_run(&links, links.inner[0], start, NAPIER, dir, dir, NAPIER, dir, dir), 0);
+	assert_int_equal(netns_run(&links, links.inner[0],
+				   "%s set --run-dir %s/run in0 poller=busy-poll "
+				   "napi_defer_hard_irqs=2 gro_flush_timeout=200000 | "
+				   "grep -q 'napi_defer_hard_irqs 2, gro_flush_timeout 200000 ns'",
+				   NAPIER, dir),
+			 0);
+	assert_true(has(2, 200000));
+	assert_int_equal(netns_run(&links, links.inner[0],
+				   "pid=$(cat %s/run/default/pid); kill -9 $pid; "
+				   "while kill -0 $pid 2>/dev/null; do sleep 0.1; done; "
+				   "test -s %s/run/default/restore",
+				   dir, dir),
+			 0);
+	assert_int_equal(
+		netns_run(&links, links.inner[0], start, NAPIER, dir, dir, NAPIER, dir, dir), 0);
+	assert_true(has(0, 0));
+	assert_int_equal(netns_run(&links, links.inner[0],
+				   "%s stop --run-dir %s/run && "
+				   "grep -q 'in0: gro_flush_timeout put back to 0' %s/log; "
+				   "rc=$?; rm -rf %s/run %s/log; exit $rc",
+				   NAPIER, dir, dir, dir, dir),
+			 0);
+}
+
 #define KERNEL_TEST(name) cmocka_unit_test_teardown(name, teardown)
 
 int main(int argc, char **argv)
@@ -368,6 +405,7 @@ int main(int argc, char **argv)
 		KERNEL_TEST(refuses),
 		KERNEL_TEST(kernel_polls_or_says_why_not),
 		KERNEL_TEST(killed_engine_is_put_back_at_the_next_start),
+		KERNEL_TEST(command_puts_back_what_a_killed_one_left),
 	};
 
 	netns_require();
