@@ -70,7 +70,7 @@ _napier_words() {
 			case $first in
 			default) echo poller= ;;
 			engine)
-				printf '%s\n' dev_weight= netdev_budget= netdev_budget_usecs= \
+				printf '%s\n' cpus= dev_weight= netdev_budget= netdev_budget_usecs= \
 					deferral=
 				;;
 			cpu/*) echo deferral= ;;

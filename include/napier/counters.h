@@ -224,7 +224,8 @@ struct cpu_record {
 	_Atomic int32_t ksoftirqd_class, ksoftirqd_level;
 	_Atomic int32_t busy_class, busy_level;
 	_Atomic uint32_t looped_ticks;
-	char reserved[12];
+	_Atomic uint32_t away; /* the engine works without it for now */
+	char reserved[8];
 	struct cpu_counters counters;
 	struct backlog_counters backlog;
 } __attribute__((aligned(64)));

@@ -215,7 +215,14 @@ struct engine_settings {
 	uint32_t flow_limit;	    /* a power of two up to ENGINE_FLOW_LIMIT_MAX; 0: none */
 	uint32_t sock_flow_entries; /* rps_sock_flow_entries: likewise, ENGINE_SOCK_FLOWS_MAX */
 	bool symmetric_hash;	    /* queues that steer pause until the backlogs are empty */
-	struct cpu_settings cpus;   /* of every engine CPU */
+	struct cpu_settings cpus;   /* of every engine CPU, also one that is away */
+	/*
+	 * The CPUs it works on, of those it was created with; empty: all. The NAPIs, steered flows
+	 * and threads of one that is left out go to the others, with what they hold, in order;
+	 * what is set for it is kept, and holds again when it is back. Bounded by 5 s.
+	 */
+	bool on_cpus_set;
+	struct cpuset on_cpus;
 };
 
 /*

@@ -185,6 +185,24 @@ static void cpu_print(const struct cpu_settings *asked, const json_t *cpu)
 	putchar('\n');
 }
 
+static void cpus_on_print(const json_t *cpus)
+{
+	struct cpuset on = {0}, away = {0};
+	char text[256];
+
+	for (size_t i = 0; i < json_array_size(cpus); i++) {
+		const json_t *cpu = json_array_get(cpus, i);
+
+		cpuset_add(json_is_true(json_object_get(cpu, "away")) ? &away : &on,
+			   (unsigned)view_number(cpu, "cpu") % CPU_MAX);
+	}
+	cpuset_format(&on, text, sizeof(text));
+	fputs(text, stdout);
+	cpuset_format(&away, text, sizeof(text));
+	if (*text)
+		printf(" (away: %s)", text);
+}
+
 static void engine_print(const struct engine_settings *asked, const json_t *answer)
 {
 	const struct {
@@ -197,6 +215,12 @@ static void engine_print(const struct engine_settings *asked, const json_t *answ
 	};
 	const json_t *cpus = json_object_get(answer, "cpus");
 	const char *before = "engine ";
+
+	if (asked->on_cpus_set) {
+		printf("%scpus ", before);
+		cpus_on_print(cpus);
+		before = ", ";
+	}
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
 		if (!numbers[i].set)
@@ -316,6 +340,9 @@ const struct command command_set = {
 		 "are\n"
 		 "kept for it while another polls.\n\n"
 		 "Of the engine as a whole:\n"
+		 "  cpus=LIST|any            those of its CPUs that it works on; what is set for "
+		 "the\n"
+		 "                           others is kept for when they are back\n"
 		 "  netdev_budget=N          packets a softirq round\n"
 		 "  netdev_budget_usecs=USEC time of a round\n"
 		 "  dev_weight=1..64         packets a poll, where no weight is set\n"

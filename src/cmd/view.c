@@ -114,6 +114,7 @@ static json_t *cpu_json(const struct counters_file *file, const struct cpu_recor
 
 	deferral_format((enum deferral)r->deferral, r->looped_ticks, deferral, sizeof(deferral));
 	number_set(o, "cpu", r->cpu);
+	json_object_set_new(o, "away", json_boolean(r->away));
 	json_object_set_new(o, "deferral", json_string(deferral));
 	number_set(o, "interrupts", counter_read(&r->counters.interrupts));
 	number_set(o, "rounds", counter_read(&r->counters.rounds));
@@ -171,7 +172,7 @@ void view_engine_cpus(const struct counters_file *file, char *text, size_t size)
 	for (uint32_t i = 0; i < file->cpus; i++) {
 		const struct cpu_record *r = counters_cpu_at(file, i);
 
-		if (r->in_use && r->cpu < CPU_MAX)
+		if (r->in_use && !r->away && r->cpu < CPU_MAX)
 			cpuset_add(&cpus, r->cpu);
 	}
 	cpuset_format(&cpus, text, size);

@@ -78,7 +78,10 @@ void view_cpus_print(const json_t *view, FILE *out)
 	for (size_t i = 0; table && i < json_array_size(cpus); i++) {
 		const json_t *cpu = json_array_get(cpus, i);
 
-		table_cell(table, COLOUR_NONE, "%lld", view_number(cpu, "cpu"));
+		bool away = json_is_true(json_object_get(cpu, "away"));
+
+		table_cell(table, away ? COLOUR_WARN : COLOUR_NONE, away ? "%lld away" : "%lld",
+			   view_number(cpu, "cpu"));
 		table_cell(table, COLOUR_NONE, "%.1f%%",
 			   json_number_value(json_object_get(cpu, "load")));
 		table_cell(table, COLOUR_NONE, "%.1f%%",

@@ -39,6 +39,16 @@ int cpu_wish_key(struct cpu_settings *settings, const char *key, const char *val
 	return rc;
 }
 
+static int cpus_key(struct engine_settings *settings, const char *key, const char *value,
+		    struct error *err)
+{
+	int rc = *value ? cpus_parse(key, value, &settings->on_cpus, err)
+			: error_set(err, -EINVAL, "cpus=: the engine needs one CPU at least");
+
+	settings->on_cpus_set = !rc;
+	return rc;
+}
+
 int engine_wish_key(struct engine_settings *settings, const char *key, const char *value,
 		    struct error *err)
 {
@@ -68,6 +78,8 @@ int engine_wish_key(struct engine_settings *settings, const char *key, const cha
 		*(bool *)((char *)settings + numbers[i].set) = true;
 		return 0;
 	}
+	if (!strcmp(key, "cpus"))
+		return cpus_key(settings, key, value, err);
 	rc = cpu_key_take(&settings->cpus, key, value, err);
 	if (rc == -ENOENT)
 		error_set(err, rc,

@@ -121,7 +121,8 @@ static json_t *cpu_json(const struct cpu_record *r)
 	char deferral[40];
 
 	deferral_format((enum deferral)r->deferral, r->looped_ticks, deferral, sizeof(deferral));
-	return json_pack("{s:i, s:s}", "cpu", (int)r->cpu, "deferral", deferral);
+	return json_pack("{s:i, s:s, s:b}", "cpu", (int)r->cpu, "deferral", deferral, "away",
+			 (int)r->away);
 }
 
 static int engine_answer(struct service *service, const struct request *request, json_t *answer,

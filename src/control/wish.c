@@ -25,6 +25,20 @@ int number_parse(const char *key, const char *text, long long min, long long max
 	return 0;
 }
 
+int cpus_parse(const char *key, const char *text, struct cpuset *out, struct error *err)
+{
+	int rc;
+
+	memset(out, 0, sizeof(*out));
+	rc = strcmp(text, "any") ? cpuset_parse(text, out) : 0;
+	if (rc == -ERANGE)
+		return error_set(err, rc, "%s=%.40s: out of range 0..%d", key, text, CPU_MAX - 1);
+	if (rc)
+		return error_set(err, rc, "%s=%.40s: not a list of CPUs such as 0-3,8, or any", key,
+				 text);
+	return 0;
+}
+
 bool wish_empty(const struct wish *wish)
 {
 	return !(wish->poller_set || wish->weight_set || wish->idle_suspend_set || wish->cpu_set ||
@@ -108,17 +122,11 @@ static int cpu_key(struct wish *wish, const char *key, const char *value, struct
 
 static int cpus_key(struct wish *wish, const char *key, const char *value, struct error *err)
 {
-	int rc;
+	int rc = cpus_parse(key, value, &wish->cpus, err);
 
-	memset(&wish->cpus, 0, sizeof(wish->cpus));
-	rc = strcmp(value, "any") ? cpuset_parse(value, &wish->cpus) : 0;
-	if (rc == -ERANGE)
-		return error_set(err, rc, "%s=%.40s: out of range 0..%d", key, value, CPU_MAX - 1);
-	if (rc)
-		return error_set(err, rc, "%s=%.40s: not a list of CPUs such as 0-3,8, or any", key,
-				 value);
-	wish->cpus_set = true;
-	return 0;
+	if (!rc)
+		wish->cpus_set = true;
+	return rc;
 }
 
 /* nice says class=fair and priority says class=fifo; a class said before must agree. */

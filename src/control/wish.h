@@ -37,6 +37,9 @@ int wish_key(struct wish *wish, const char *key, const char *value, struct error
 /* For the engine. -EINVAL: class=fifo without its priority; class=fair alone means nice=0. */
 int wish_settings(const struct wish *wish, struct queue_settings *out, struct error *err);
 
+/* "0-3,8", or "any", which gives the empty set; or an error that names the key. */
+int cpus_parse(const char *key, const char *text, struct cpuset *out, struct error *err);
+
 /* A decimal number that is all of the text and in min..max, or an error that names the key. */
 int number_parse(const char *key, const char *text, long long min, long long max, long long *out,
 		 struct error *err);

@@ -175,7 +175,8 @@ static int64_t runners_cpu(struct engine *engine)
 	for (uint32_t i = 0; i < engine->cpus; i++) {
 		const struct softnet *softnet = &engine->softnet[i];
 
-		sum += cpu_of(softnet->irq) + cpu_of(softnet->ksoftirqd);
+		if (softnet->irq) /* else it is away */
+			sum += cpu_of(softnet->irq) + cpu_of(softnet->ksoftirqd);
 		if (softnet->busy)
 			sum += cpu_of(softnet->busy->runner);
 	}
@@ -240,7 +241,7 @@ static struct softnet *spin_softnet(const struct automatic *automatic, const str
 	    automatic->cpu[own].idle >= CHOICE_FREE)
 		return napi->softnet;
 	for (uint32_t i = 0; i < engine->cpus; i++) {
-		if (automatic->cpu[i].idle > automatic->cpu[best].idle)
+		if (!engine->softnet[i].away && automatic->cpu[i].idle > automatic->cpu[best].idle)
 			best = i;
 	}
 	return &engine->softnet[best];

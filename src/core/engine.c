@@ -10,6 +10,7 @@
 
 #include <core/context.h>
 #include <core/engine.h>
+#include <core/engine_cpus.h>
 #include <core/engine_steer.h>
 #include <core/napi.h>
 #include <poller/softirq.h>
@@ -158,11 +159,12 @@ static int cpus_start(struct engine *engine, struct error *err)
 		return error_set(err, -ENOMEM, "no memory for %u engine CPUs", engine->cpus);
 	memset(engine->softnet, 0, engine->cpus * sizeof(struct softnet));
 	for (uint32_t i = 0; i < engine->cpus; i++, cpu++) {
+		struct softnet *softnet = &engine->softnet[i];
 		int rc;
 
 		cpu = cpuset_next(&engine->config.cpus, cpu);
-		rc = softnet_start(&engine->softnet[i], engine, cpu,
-				   counters_cpu(engine->counters, i), err);
+		softnet_init(softnet, engine, cpu, counters_cpu(engine->counters, i));
+		rc = softnet_start(softnet, err);
 		if (rc)
 			return rc;
 	}
@@ -241,7 +243,9 @@ int engine_create(const struct engine_config *config, struct engine **out, struc
 	engine->config.restore_path = engine->restore_path;
 	engine->packet_ns = engine->config.packet_ns;
 	engine->poll_ns = engine->config.poll_ns;
-	engine->cpus = cpuset_count(&engine->config.cpus);
+	engine->cpus_all = engine->config.cpus;
+	engine->cpus = cpuset_count(&engine->cpus_all);
+	engine->worker_cpus_own = !cpuset_empty(&config->worker.cpus);
 	rc = parts_start(engine, err);
 	if (rc) {
 		engine_destroy(engine);
@@ -305,10 +309,9 @@ const struct counters_file *engine_counters(struct engine *engine)
 
 struct softnet *engine_softnet(struct engine *engine, unsigned cpu)
 {
-	for (uint32_t i = 0; i < engine->cpus; i++)
-		if (softnet_cpu(&engine->softnet[i]) == cpu)
-			return &engine->softnet[i];
-	return NULL;
+	struct softnet *softnet = engine_softnet_any(engine, cpu);
+
+	return softnet && !softnet->away ? softnet : NULL;
 }
 
 struct softnet *engine_softnet_at(struct engine *engine, uint32_t i)

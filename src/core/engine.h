@@ -40,8 +40,11 @@ struct engine {
 
 	struct lock control; /* taken by engine_lock only */
 
+	/* It works on config.cpus; the others' softnets are away. */
+	struct cpuset cpus_all; /* those it was created with */
 	uint32_t cpus;
 	struct softnet *softnet; /* `cpus` of them */
+	bool worker_cpus_own;	 /* else the workers' CPUs follow */
 
 	struct workqueue *workqueue; /* while a NAPI uses it */
 	struct automatic *automatic; /* while a NAPI's poller is auto */
@@ -76,7 +79,7 @@ __attribute__((format(printf, 3, 4))) void engine_log(struct engine *engine, enu
 int engine_port_add_locked(struct engine *engine, const struct port_config *config,
 			   struct port **out, struct error *err);
 
-/* The softnet of this engine CPU, or NULL. */
+/* The softnet of this engine CPU, or NULL: it is none, or away. */
 struct softnet *engine_softnet(struct engine *engine, unsigned cpu);
 /* Any context. The i-th softnet. */
 struct softnet *engine_softnet_at(struct engine *engine, uint32_t i);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <core/automatic.h>
+#include <core/engine_cpus.h>
 #include <core/engine_queue.h>
 #include <core/receive.h>
 #include <poller/softirq.h>
@@ -143,6 +144,16 @@ static struct softnet *softnet_default(struct engine *engine, const struct port_
 	return &engine->softnet[(first + queue->index) % engine->cpus];
 }
 
+struct softnet *queue_softnet(const struct port_queue *queue, const struct queue_settings *settings)
+{
+	struct engine *engine = queue->port->engine;
+	struct softnet *home = settings->cpu_set ? engine_softnet_any(engine, settings->cpu) : NULL;
+
+	if (!home)
+		home = softnet_default(engine, queue);
+	return engine_softnet_instead(engine, home, queue->port->index + queue->index);
+}
+
 /* What is asked for it, in the order in which that counts; what it can be polled by, else. */
 static int poller_choose(const struct port_queue *queue, const struct queue_settings *settings,
 			 enum poller *out, struct error *err)
@@ -193,11 +204,9 @@ int queue_begin(struct port_queue *queue, struct napi *napi, struct lock *lock, 
 	napi->queue = queue;
 	napi->poll = queue->port->ops->poll ? queue->port->ops->poll : queue_poll;
 	napi->weight = settings.weight_set ? settings.weight : engine->config.weight;
-	napi->softnet = settings.cpu_set ? engine_softnet(engine, settings.cpu) : NULL;
+	napi->softnet = queue_softnet(queue, &settings);
 	napi_idle_suspend_set(napi, settings.idle_suspend_set ? settings.idle_suspend_usecs
 							      : engine->config.idle_suspend_usecs);
-	if (!napi->softnet)
-		napi->softnet = softnet_default(engine, queue);
 	queue->napi = napi;
 	queue->irq.handler = queue_interrupt;
 	queue->transmit = &napi->record->transmit;

@@ -15,11 +15,16 @@ int queue_begin(struct port_queue *queue, struct napi *napi, struct lock *lock, 
 void queue_end(struct port_queue *queue);
 
 /*
- * The kind of port hears who polls the queue and what is set for that. What its poller_changed says.
+ * The kind of port hears who polls the queue and what is set for that. What its poller_changed
+ * says.
  */
 int queue_tell(struct napi *napi, struct error *err);
 /* The same where it was not asked for just now: an error is logged. */
 void queue_told(struct napi *napi);
+
+/* Where it belongs: as is set, or as it falls, or instead of a CPU that is away. */
+struct softnet *queue_softnet(const struct port_queue *queue,
+			      const struct queue_settings *settings);
 
 /* What is asked of the queue's thread, for those who read the counters. */
 void queue_record_placement(struct napi *napi);

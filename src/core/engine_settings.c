@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include <core/engine_cpus.h>
 #include <core/engine_queue.h>
 #include <core/engine_steer.h>
 #include <poller/softirq.h>
@@ -65,6 +66,20 @@ static void weights_apply(struct engine *engine)
 	}
 }
 
+/* What may fail though the values are right. */
+static int may_fail(struct engine *engine, const struct engine_settings *s, struct error *err)
+{
+	struct cpuset before = engine->config.cpus;
+	int rc = s->on_cpus_set ? engine_cpus_change(engine, &s->on_cpus, err) : 0;
+
+	if (rc)
+		return rc;
+	rc = engine_steer_set(engine, s, err);
+	if (rc)
+		engine_cpus_change(engine, &before, NULL);
+	return rc;
+}
+
 int engine_set(struct engine *engine, const struct engine_settings *s, struct error *err)
 {
 	struct engine_config *config = &engine->config;
@@ -79,10 +94,12 @@ int engine_set(struct engine *engine, const struct engine_settings *s, struct er
 		rc = cpu_settings_check(&s->cpus, err);
 	if (!rc)
 		rc = engine_steer_check(s, err);
+	if (!rc && s->on_cpus_set)
+		rc = engine_cpus_check(engine, &s->on_cpus, err);
 	if (rc)
 		return rc;
 	engine_lock(engine);
-	rc = engine_steer_set(engine, s, err); /* all that may fail */
+	rc = may_fail(engine, s, err);
 	if (rc) {
 		engine_unlock(engine);
 		return rc;
@@ -112,10 +129,10 @@ int engine_cpu_set(struct engine *engine, unsigned cpu, const struct cpu_setting
 	if (rc)
 		return rc;
 	engine_lock(engine);
-	softnet = engine_softnet(engine, cpu);
+	softnet = engine_softnet_any(engine, cpu);
 	if (softnet)
 		cpu_apply(softnet, s);
-	cpuset_format(&engine->config.cpus, there, sizeof(there));
+	cpuset_format(&engine->cpus_all, there, sizeof(there));
 	engine_unlock(engine);
 	if (!softnet)
 		return error_set(err, -ENODEV, "cpu/%u: not an engine CPU; those are %s", cpu,

@@ -68,18 +68,13 @@ static int steer_change(struct napi *napi, struct steer **steer, int64_t timeout
 	return rc;
 }
 
-int steer_apply(struct napi *napi, const struct queue_settings *s, int64_t timeout,
-		struct error *err)
+/* Whatever it steers by now. */
+static int steer_renew(struct napi *napi, const struct cpuset *cpus, uint32_t flows,
+		       int64_t timeout, struct error *err)
 {
-	const struct cpuset *cpus = s->rps_cpus_set ? &s->rps_cpus : &napi->rps_cpus;
-	uint32_t flows = s->rps_flow_set ? s->rps_flow_cnt : napi->rps_flow_cnt;
 	const struct port_queue *queue = napi->queue;
 	struct steer *steer;
-	int rc;
-
-	if (same_cpus(cpus, &napi->rps_cpus) && flows == napi->rps_flow_cnt)
-		return 0;
-	rc = steer_create(napi->engine, cpus, flows, &steer);
+	int rc = steer_create(napi->engine, cpus, flows, &steer);
 	if (rc)
 		return error_set(err, rc, "%s/%u: no memory for steering", queue->port->name,
 				 queue->index);
@@ -96,10 +91,39 @@ int steer_apply(struct napi *napi, const struct queue_settings *s, int64_t timeo
 	steer_destroy(steer);
 	if (rc)
 		return rc;
-	napi->rps_cpus = *cpus;
+	if (cpus != &napi->rps_cpus)
+		napi->rps_cpus = *cpus;
 	napi->rps_flow_cnt = flows;
 	steer_record(napi);
 	return 0;
+}
+
+int steer_apply(struct napi *napi, const struct queue_settings *s, int64_t timeout,
+		struct error *err)
+{
+	const struct cpuset *cpus = s->rps_cpus_set ? &s->rps_cpus : &napi->rps_cpus;
+	uint32_t flows = s->rps_flow_set ? s->rps_flow_cnt : napi->rps_flow_cnt;
+
+	if (same_cpus(cpus, &napi->rps_cpus) && flows == napi->rps_flow_cnt)
+		return 0;
+	return steer_renew(napi, cpus, flows, timeout, err);
+}
+
+int steer_again(struct napi *napi, int64_t timeout, struct error *err)
+{
+	return steer_renew(napi, &napi->rps_cpus, napi->rps_flow_cnt, timeout, err);
+}
+
+void steer_cpu_mark(struct engine *engine, uint32_t i, bool there)
+{
+	_Atomic uint64_t *cpus = &engine->sock_flows.cpus;
+
+	if (i >= BACKLOGS_MAX)
+		return;
+	if (there)
+		atomic_fetch_or(cpus, UINT64_C(1) << i);
+	else
+		atomic_fetch_and(cpus, ~(UINT64_C(1) << i));
 }
 
 int steer_port_end(struct port *port, int64_t timeout)

@@ -29,6 +29,11 @@ int steer_check(struct engine *engine, const char *port, const struct queue_sett
 int steer_apply(struct napi *napi, const struct queue_settings *s, int64_t timeout,
 		struct error *err);
 
+/* The same keys again, for engine CPUs that have gone away or come back. */
+int steer_again(struct napi *napi, int64_t timeout, struct error *err);
+/* Flows are read on the i-th engine CPU, or no longer. */
+void steer_cpu_mark(struct engine *engine, uint32_t i, bool there);
+
 /* The NAPIs of the port are disabled: it has no packets in backlogs any more. -ETIMEDOUT. */
 int steer_port_end(struct port *port, int64_t timeout);
 

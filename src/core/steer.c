@@ -23,7 +23,8 @@ int steer_create(struct engine *engine, const struct cpuset *cpus, uint32_t flow
 		return -ENOMEM;
 	steer->engine = engine;
 	for (uint32_t i = 0; i < engine->cpus; i++)
-		if (cpuset_has(cpus, softnet_cpu(&engine->softnet[i])))
+		if (!engine->softnet[i].away &&
+		    cpuset_has(cpus, softnet_cpu(&engine->softnet[i])))
 			steer->cpu[steer->cpus++] = (uint8_t)i;
 	if (flows) {
 		steer->flow_mask = flows - 1;

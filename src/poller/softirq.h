@@ -36,7 +36,8 @@ struct busy;
 struct softnet {
 	struct engine *engine;
 	unsigned cpu;
-	struct runner *irq;
+	bool away;	    /* the engine works without it; control only */
+	struct runner *irq; /* NULL: it is away */
 	struct runner *ksoftirqd;
 	struct busy *busy; /* while a NAPI of this CPU is busy-polled */
 	struct cpu_record *record;
@@ -59,10 +60,17 @@ struct softnet {
 	_Alignas(64) struct napi_inbox inbox;
 };
 
+/* Control context, once. With the engine's deferral policy. */
+void softnet_init(struct softnet *softnet, struct engine *engine, unsigned cpu,
+		  struct cpu_record *record);
 /* Control context. Starts both runners; a class that is not permitted is replaced, and said. */
-int softnet_start(struct softnet *softnet, struct engine *engine, unsigned cpu,
-		  struct cpu_record *record, struct error *err);
-/* No NAPI is on it any more. */
+int softnet_start(struct softnet *softnet, struct error *err);
+/*
+ * Control context. One that goes away leaves nothing to its ksoftirqd any more, whatever its
+ * policy: what that holds would wait for its turn, and moving its NAPIs for that.
+ */
+void softnet_away_set(struct softnet *softnet, bool away);
+/* No NAPI is on it any more. It may be started again, and has what was set for it then. */
 void softnet_stop(struct softnet *softnet);
 
 /*

@@ -16,51 +16,79 @@ static int runner_begin(struct softnet *softnet, const char *name, struct step (
 	return poller_runner_start(softnet->engine, &config, asked, out, err);
 }
 
-int softnet_start(struct softnet *softnet, struct engine *engine, unsigned cpu,
-		  struct cpu_record *record, struct error *err)
-{
-	struct runner_observation seen;
-	int rc;
-
-	softnet->engine = engine;
-	softnet->cpu = cpu;
-	softnet->record = record;
-	softnet->list.end = &softnet->list.first;
-	softnet->looped_at = -1;
-	rc = context_create(engine, &softnet->context);
-	if (rc)
-		return error_set(err, rc, "no memory for engine CPU %u", cpu);
-	rc = runner_begin(softnet, "ksoftirqd", softirq_ksoftirqd_step, &engine->config.ksoftirqd,
-			  &softnet->ksoftirqd, err);
-	if (!rc)
-		rc = runner_begin(softnet, "irq", softirq_irq_step, &engine->config.interrupt,
-				  &softnet->irq, err);
-	softnet->ksoftirqd_asked = engine->config.ksoftirqd;
-	softnet->irq_asked = engine->config.interrupt;
-	if (rc) {
-		softnet_stop(softnet);
-		return rc;
-	}
-	softnet_deferral_set(softnet, engine->config.deferral, engine->config.looped_ticks);
-	record->cpu = cpu;
-	runner_observe(softnet->irq, &seen);
-	atomic_store(&record->irq_tid, seen.tid);
-	runner_observe(softnet->ksoftirqd, &seen);
-	atomic_store(&record->ksoftirqd_tid, seen.tid);
-	softnet_record_placement(softnet);
-	atomic_store(&record->in_use, 1);
-	return 0;
-}
-
-void softnet_deferral_set(struct softnet *softnet, enum deferral deferral, uint32_t looped_ticks)
+static void deferral_store(struct softnet *softnet, enum deferral deferral, uint32_t looped_ticks)
 {
 	atomic_store_explicit(&softnet->deferral, DEFERRAL_WORD(deferral, looped_ticks),
 			      memory_order_relaxed);
 	atomic_store(&softnet->record->deferral, deferral);
 	atomic_store(&softnet->record->looped_ticks, looped_ticks);
+}
+
+void softnet_init(struct softnet *softnet, struct engine *engine, unsigned cpu,
+		  struct cpu_record *record)
+{
+	softnet->engine = engine;
+	softnet->cpu = cpu;
+	softnet->record = record;
+	list_init(&softnet->list);
+	softnet->looped_at = -1;
+	softnet->ksoftirqd_asked = engine->config.ksoftirqd;
+	softnet->irq_asked = engine->config.interrupt;
+	deferral_store(softnet, engine->config.deferral, engine->config.looped_ticks);
+	record->cpu = cpu;
+	softnet_record_placement(softnet);
+	atomic_store(&record->in_use, 1);
+}
+
+int softnet_start(struct softnet *softnet, struct error *err)
+{
+	struct cpu_record *record = softnet->record;
+	struct runner_observation seen;
+	int rc = context_create(softnet->engine, &softnet->context);
+
+	if (rc)
+		return error_set(err, rc, "no memory for engine CPU %u", softnet->cpu);
+	softnet->wakes = softnet->rested = 0;
+	rc = runner_begin(softnet, "ksoftirqd", softirq_ksoftirqd_step,
+			  &softnet->engine->config.ksoftirqd, &softnet->ksoftirqd, err);
+	if (!rc)
+		rc = runner_begin(softnet, "irq", softirq_irq_step,
+				  &softnet->engine->config.interrupt, &softnet->irq, err);
+	softnet->ksoftirqd_asked = softnet->engine->config.ksoftirqd;
+	softnet->irq_asked = softnet->engine->config.interrupt;
+	if (rc) {
+		softnet_stop(softnet);
+		return rc;
+	}
+	runner_observe(softnet->irq, &seen);
+	atomic_store(&record->irq_tid, seen.tid);
+	runner_observe(softnet->ksoftirqd, &seen);
+	atomic_store(&record->ksoftirqd_tid, seen.tid);
+	softnet_record_placement(softnet);
+	return 0;
+}
+
+void softnet_deferral_set(struct softnet *softnet, enum deferral deferral, uint32_t looped_ticks)
+{
+	deferral_store(softnet, deferral, looped_ticks);
 	/* What ksoftirqd holds now is not to wait for its turn any longer. */
-	if (deferral == DEFERRAL_NEVER)
+	if (deferral == DEFERRAL_NEVER && softnet->irq)
 		runner_wake(softnet->irq);
+}
+
+void softnet_away_set(struct softnet *softnet, bool away)
+{
+	struct cpu_record *record = softnet->record;
+
+	softnet->away = away;
+	atomic_store(&record->away, away);
+	if (!away) {
+		deferral_store(softnet, (enum deferral)record->deferral, record->looped_ticks);
+	} else if (softnet->irq) {
+		atomic_store_explicit(&softnet->deferral, DEFERRAL_WORD(DEFERRAL_NEVER, 0),
+				      memory_order_relaxed);
+		runner_wake(softnet->irq);
+	}
 }
 
 void softnet_record_placement(struct softnet *softnet)
@@ -82,6 +110,8 @@ void softnet_stop(struct softnet *softnet)
 	if (softnet->ksoftirqd)
 		runner_stop(softnet->ksoftirqd);
 	context_destroy(softnet->context);
+	atomic_store(&softnet->record->irq_tid, 0);
+	atomic_store(&softnet->record->ksoftirqd_tid, 0);
 	softnet->irq = softnet->ksoftirqd = NULL;
 	softnet->context = NULL;
 }

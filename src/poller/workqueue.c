@@ -153,6 +153,22 @@ void workqueue_record_placement(struct engine *engine)
 	cpuset_format(&asked->cpus, file->worker_cpus, sizeof(file->worker_cpus));
 }
 
+void workqueue_place(struct engine *engine, const struct cpuset *cpus)
+{
+	struct workqueue *wq = engine->workqueue;
+
+	engine->config.worker.cpus = *cpus;
+	for (uint32_t i = 0; wq && i < wq->workers; i++) {
+		struct runner_observation seen;
+
+		runner_observe(wq->worker[i].runner, &seen);
+		seen.placement.cpus = *cpus;
+		if (runner_place(wq->worker[i].runner, &seen.placement))
+			engine_log(engine, LEVEL_WARNING, "kworker/%u stays on the CPUs it had", i);
+	}
+	workqueue_record_placement(engine);
+}
+
 static void workqueue_stop(struct workqueue *wq)
 {
 	/* A dispatch puts and then wakes: let it come to its end while the workers are there. */

@@ -45,5 +45,7 @@ struct workqueue {
 
 /* Control context. Writes what is asked of the workers into the counters. */
 void workqueue_record_placement(struct engine *engine);
+/* Control context. Its workers, there or to come, run on these. */
+void workqueue_place(struct engine *engine, const struct cpuset *cpus);
 
 #endif

@@ -63,8 +63,9 @@ static void count_cpu(struct census *c, struct softnet *softnet, int number)
 
 	found_all(c, listed, 0);
 	found_all(c, put, 0);
-	must_be_awake(c, listed || put, asleep(softnet->irq) && asleep(softnet->ksoftirqd),
-		      softnet->ksoftirqd);
+	if (softnet->irq) /* else it is away */
+		must_be_awake(c, listed || put, asleep(softnet->irq) && asleep(softnet->ksoftirqd),
+			      softnet->ksoftirqd);
 	if (!busy)
 		return;
 	listed = busy->list.first;

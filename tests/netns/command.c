@@ -600,6 +600,24 @@ static void sets_engine(void **state)
 				   "cpu/1 deferral ksoftirqd-running\n");
 	assert_int_equal(napier(rig, &p, "set --run-dir %s cpu/1 deferral=looped", rig->base), 0);
 	assert_string_equal(p.out, "cpu/1 deferral looped:2\n");
+	assert_int_equal(napier(rig, &p, "set --run-dir %s engine cpus=1", rig->base), 0);
+	assert_string_equal(p.out, "engine cpus 1 (away: 0)\n");
+	view = show_json(rig, "");
+	o = json_object_get(view, "cpus");
+	assert_true(json_is_true(json_object_get(json_array_get(o, 0), "away")));
+	assert_false(json_is_true(json_object_get(json_array_get(o, 1), "away")));
+	assert_null(find(view, "runners", "name", "irq/0"));
+	assert_int_equal(number(find(view, "napis", "port", "m"), "cpu"), 1);
+	json_decref(view);
+	assert_int_equal(napier(rig, &p, "show --run-dir %s", rig->base), 0);
+	assert_non_null(strstr(p.out, "0 away "));
+	assert_int_equal(napier(rig, &p, "set --run-dir %s engine cpus=1-2", rig->base), 1);
+	assert_non_null(strstr(p.err, "cpus: the engine was not started with CPU 2; those that can "
+				      "be given are 0-1"));
+	assert_int_equal(napier(rig, &p, "set --run-dir %s engine cpus=", rig->base), 2);
+	assert_string_equal(p.err, "napier: cpus=: the engine needs one CPU at least\n");
+	assert_int_equal(napier(rig, &p, "set --run-dir %s engine cpus=any", rig->base), 0);
+	assert_string_equal(p.out, "engine cpus 0-1\n");
 	assert_int_equal(
 		napier(rig, &p, "set --run-dir %s engine dev_weight=9 netdev_budget=0", rig->base),
 		2);

@@ -39,7 +39,7 @@ expect "napier run pcap:$directory/s" "$directory/some.conf"
 expect 'napier show -' --name --run-dir --help --json --fdb --interval --names
 expect "napier set --run-dir $directory " default engine
 expect 'napier set default ' poller=
-expect 'napier set engine ' dev_weight= netdev_budget= netdev_budget_usecs= deferral=
+expect 'napier set engine ' cpus= dev_weight= netdev_budget= netdev_budget_usecs= deferral=
 expect 'napier set cpu/0 ' deferral=
 expect 'napier set cpu/0 deferral=' never restart-limit looped:1 looped:2 ksoftirqd-running
 expect 'napier set a p' poller= priority=
