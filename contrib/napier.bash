@@ -65,18 +65,22 @@ _napier_words() {
 		*:poller=*) printf 'poller=%s\n' $(_napier_pollers) ;;
 		*:class=*) printf '%s\n' class=fair class=fifo ;;
 		*:cpus=*) echo cpus=any ;;
+		*:rps_cpus=*) echo rps_cpus=none ;;
+		*:symmetric_hash=*) printf '%s\n' symmetric_hash=on symmetric_hash=off ;;
 		*:deferral=*) printf 'deferral=%s\n' $(_napier_deferrals) ;;
 		[1-9]*:*)
 			case $first in
 			default) echo poller= ;;
 			engine)
 				printf '%s\n' cpus= dev_weight= netdev_budget= netdev_budget_usecs= \
-					deferral=
+					netdev_max_backlog= flow_limit= rps_sock_flow_entries= \
+					symmetric_hash= deferral=
 				;;
 			cpu/*) echo deferral= ;;
 			*)
 				printf '%s\n' poller= weight= idle_suspend= cpu= cpus= class= nice= \
-					priority= napi_defer_hard_irqs= gro_flush_timeout=
+					priority= napi_defer_hard_irqs= gro_flush_timeout= \
+					rps_cpus= rps_flow_cnt=
 				;;
 			esac
 			;;
@@ -111,7 +115,7 @@ _napier_options() {
 
 	case $1 in
 	run) echo "$common --config --daemon --handler --poller --cpus --frames --no-realtime" ;;
-	show) echo "$common --json --fdb --interval --names" ;;
+	show) echo "$common --json --fdb --interval --names --softnet" ;;
 	set | port | stop) echo "$common" ;;
 	rebalance) echo "$common --dry-run --force --interval --json" ;;
 	demo) echo '--json --quick --help' ;;

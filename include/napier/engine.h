@@ -200,6 +200,7 @@ struct cpu_settings {
 #define ENGINE_BUDGET_MAX 1000000
 #define ENGINE_BUDGET_USECS_MAX 1000000
 
+#define RPS_FLOW_CNT_MAX (1u << 20)
 #define ENGINE_BACKLOG_MAX (1u << 20)
 #define ENGINE_FLOW_LIMIT_MAX (1u << 16)
 #define ENGINE_SOCK_FLOWS_MAX (1u << 22)

@@ -157,7 +157,14 @@ static void queue_print(const struct wish *wish, const json_t *queue, int pid)
 	if (wish->napi_defer_hard_irqs_set || wish->gro_flush_timeout_set) {
 		fputs(before, stdout);
 		interface_print(wish, queue);
+		before = ", ";
 	}
+	if (wish->rps_cpus_set) {
+		printf("%srps_cpus %s", before, view_text(queue, "rps_cpus"));
+		before = ", ";
+	}
+	if (wish->rps_flow_set)
+		printf("%srps_flow_cnt %lld", before, view_number(queue, "rps_flow_cnt"));
 	putchar('\n');
 }
 
@@ -212,6 +219,9 @@ static void engine_print(const struct engine_settings *asked, const json_t *answ
 		{"dev_weight", asked->weight_set},
 		{"netdev_budget", asked->budget_set},
 		{"netdev_budget_usecs", asked->budget_usecs_set},
+		{"netdev_max_backlog", asked->max_backlog_set},
+		{"flow_limit", asked->flow_limit_set},
+		{"rps_sock_flow_entries", asked->sock_flow_entries_set},
 	};
 	const json_t *cpus = json_object_get(answer, "cpus");
 	const char *before = "engine ";
@@ -226,6 +236,10 @@ static void engine_print(const struct engine_settings *asked, const json_t *answ
 		if (!numbers[i].set)
 			continue;
 		printf("%s%s %lld", before, numbers[i].name, view_number(answer, numbers[i].name));
+		before = ", ";
+	}
+	if (asked->symmetric_hash_set) {
+		printf("%ssymmetric_hash %s", before, view_text(answer, "symmetric_hash"));
 		before = ", ";
 	}
 	if (*before == ',')
@@ -335,7 +349,13 @@ const struct command command_set = {
 		 "  class=fair nice=-20..19  scheduling of its thread\n"
 		 "  class=fifo priority=1..99\n"
 		 "  napi_defer_hard_irqs=N gro_flush_timeout=NSEC\n"
-		 "                           of the interface, while busy-poll polls it\n\n"
+		 "                           of the interface, while busy-poll polls it\n"
+		 "  rps_cpus=LIST|none       engine CPUs among whose backlogs its packets go, by "
+		 "flow\n"
+		 "  rps_flow_cnt=N           flows remembered for RFS, a power of two; 0: none\n\n"
+		 "Port backlog has a queue per engine CPU, for what is steered there: its poller "
+		 "and\n"
+		 "threads are set like a port's.\n\n"
 		 "A thread of its own is what poller thread gives to each queue; cpus and class "
 		 "are\n"
 		 "kept for it while another polls.\n\n"
@@ -346,6 +366,11 @@ const struct command command_set = {
 		 "  netdev_budget=N          packets a softirq round\n"
 		 "  netdev_budget_usecs=USEC time of a round\n"
 		 "  dev_weight=1..64         packets a poll, where no weight is set\n"
+		 "  netdev_max_backlog=N     packets in a CPU's backlog\n"
+		 "  flow_limit=BUCKETS       a power of two; 0: no flow limit\n"
+		 "  rps_sock_flow_entries=N  flows whose readers are known, a power of two; 0: no "
+		 "RFS\n"
+		 "  symmetric_hash=on|off    both directions of a connection go to one CPU\n"
 		 "Of an engine CPU, cpu/N, or with engine of all of them:\n"
 		 "  deferral=never|restart-limit|looped:TICKS|ksoftirqd-running\n"
 		 "                           when softirq is left to ksoftirqd\n\n" WHICH_USAGE,

@@ -12,7 +12,7 @@
 
 struct show {
 	struct which which;
-	bool json, fdb, names;
+	bool json, fdb, names, softnet;
 	double interval; /* seconds; 0: since the engine started */
 };
 
@@ -160,7 +160,9 @@ static int counters_show(const struct show *show, const struct rundir *dir, cons
 		 !(target.queue < 0 && json_array_size(json_object_get(view, "ports"))))
 		rc = target_missing(file, dir, text);
 	else if (show->json)
-		rc = json_print(view);
+		rc = json_print(show->softnet ? json_object_get(view, "cpus") : view);
+	else if (show->softnet)
+		view_softnet_print(view, stdout);
 	else
 		rc = show->names ? names_print(view) : view_print(view, !text);
 	json_decref(view);
@@ -175,6 +177,7 @@ static int show_run(int argc, char **argv)
 		{"fdb", no_argument, NULL, 'f'},
 		{"interval", required_argument, NULL, 'i'},
 		{"names", no_argument, NULL, 'N'},
+		{"softnet", no_argument, NULL, 's'},
 		WHICH_LONG,
 		{0},
 	};
@@ -190,6 +193,8 @@ static int show_run(int argc, char **argv)
 		} else if (option == 'i') {
 			if (seconds_option("--interval", optarg, &show.interval))
 				return MISUSED;
+		} else if (option == 's') {
+			show.softnet = true;
 		} else if (option == 'N') {
 			show.names = true;
 		} else {
@@ -198,7 +203,7 @@ static int show_run(int argc, char **argv)
 				return rc;
 		}
 	}
-	if (argc - optind > (show.fdb ? 0 : 1))
+	if (argc - optind > (show.fdb || show.softnet ? 0 : 1))
 		return misused("show: too many arguments");
 	rc = which_dir(&show.which, &dir);
 	if (rc)
@@ -221,6 +226,7 @@ const struct command command_show = {
 		 "                       loads and wake latencies of so long, measured now, not "
 		 "since\n"
 		 "                       the engine started\n"
+		 "      --softnet        what each engine CPU did, in the terms of softnet_stat\n"
 		 "      --names          names of ports and queues, one a line\n" WHICH_USAGE,
 	.run = show_run,
 };

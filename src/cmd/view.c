@@ -106,6 +106,34 @@ static void number_set(json_t *o, const char *member, uint64_t value)
 	json_object_set_new(o, member, json_integer((json_int_t)value));
 }
 
+/*
+ * In the terms of /proc/net/softnet_stat. Processed: what the NAPIs of this CPU have received and
+ * not passed on to a backlog, that is, what has been handled there.
+ */
+static void softnet_set(json_t *o, const struct counters_file *file, const struct cpu_record *r)
+{
+	uint64_t processed = 0, squeezed = 0;
+
+	for (uint32_t i = 0; i < file->queues; i++) {
+		const struct queue_record *q = counters_queue_at(file, i);
+		const struct napi_counters *c = &q->napi;
+
+		if (q->in_use && q->cpu == r->cpu)
+			processed += counter_read(&c->received) - counter_read(&c->steered) -
+				     counter_read(&c->dropped[DROP_BACKLOG_FULL]) -
+				     counter_read(&c->dropped[DROP_FLOW_LIMIT]) -
+				     counter_read(&c->dropped[DROP_PORT_REMOVED]);
+	}
+	for (int i = 0; i < SQUEEZE_MAX; i++)
+		squeezed += counter_read(&r->counters.time_squeeze[i]);
+	number_set(o, "processed", processed);
+	number_set(o, "dropped", counter_read(&r->backlog.dropped));
+	number_set(o, "time_squeeze", squeezed);
+	number_set(o, "received_rps", counter_read(&r->backlog.received_rps));
+	number_set(o, "flow_limit", counter_read(&r->backlog.flow_limit));
+	number_set(o, "backlog", counter_read(&r->backlog.length));
+}
+
 static json_t *cpu_json(const struct counters_file *file, const struct cpu_record *r)
 {
 	json_t *o = json_object();
@@ -129,6 +157,7 @@ static json_t *cpu_json(const struct counters_file *file, const struct cpu_recor
 		number_set(o, member, counter_read(&r->counters.punted[i]));
 	}
 	number_set(o, "ksoftirqd_rounds", counter_read(&r->counters.ksoftirqd_rounds));
+	softnet_set(o, file, r);
 	json_object_set_new(o, "irq", view_thread(file->pid, r->irq_tid));
 	json_object_set_new(o, "ksoftirqd", view_thread(file->pid, r->ksoftirqd_tid));
 	return o;
@@ -147,6 +176,7 @@ static void napi_counters_set(json_t *o, const struct queue_record *r)
 	number_set(o, "cloned", counter_read(&c->cloned));
 	number_set(o, "transmitted", counter_read(&c->transmitted));
 	number_set(o, "delivered", counter_read(&c->delivered));
+	number_set(o, "steered", counter_read(&c->steered));
 	json_object_set_new(o, "dropped", dropped_json(dropped));
 	number_set(o, "polls", counter_read(&c->polls));
 	number_set(o, "full_polls", counter_read(&c->full_polls));
@@ -227,6 +257,9 @@ static json_t *napi_json(const struct counters_file *file, const struct queue_re
 		view_engine_cpus(file, cpus, sizeof(cpus));
 	json_object_set_new(asked, "cpus", json_string(cpus));
 	json_object_set_new(o, "thread_asked", asked);
+	snprintf(cpus, sizeof(cpus), "%.63s", r->rps_cpus[0] ? r->rps_cpus : "none");
+	json_object_set_new(o, "rps_cpus", json_string(cpus));
+	number_set(o, "rps_flow_cnt", r->rps_flow_cnt);
 	number_set(o, "switch_ns", (uint64_t)r->switch_ns);
 	number_set(o, "switch_max_ns", (uint64_t)r->switch_max_ns);
 	kernel_set(o, &r->kernel);
@@ -339,6 +372,10 @@ static json_t *engine_json(const struct counters_file *file)
 	number_set(o, "dev_weight", file->weight);
 	number_set(o, "netdev_budget", file->budget);
 	number_set(o, "netdev_budget_usecs", file->budget_usecs);
+	number_set(o, "netdev_max_backlog", file->max_backlog);
+	number_set(o, "flow_limit", file->flow_limit);
+	number_set(o, "rps_sock_flow_entries", file->sock_flow_entries);
+	json_object_set_new(o, "symmetric_hash", json_string(file->symmetric_hash ? "on" : "off"));
 	number_set(o, "started", (uint64_t)(file->started / NSEC_PER_SEC));
 	number_set(o, "uptime", (uint64_t)(time(NULL) - file->started / NSEC_PER_SEC));
 	return o;

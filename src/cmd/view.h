@@ -49,6 +49,7 @@ long long view_dropped(const json_t *object);
 
 /* Tables of it. What there is nothing of is left out. */
 void view_engine_print(const json_t *view, FILE *out);
+void view_softnet_print(const json_t *view, FILE *out);
 void view_cpus_print(const json_t *view, FILE *out);
 void view_runners_print(const json_t *view, FILE *out);
 void view_load_print(const json_t *view, FILE *out);

@@ -43,6 +43,31 @@ void view_engine_print(const json_t *view, FILE *out)
 	fprintf(out, "dev_weight %lld, netdev_budget %lld, netdev_budget_usecs %lld\n",
 		view_number(engine, "dev_weight"), view_number(engine, "netdev_budget"),
 		view_number(engine, "netdev_budget_usecs"));
+	fprintf(out,
+		"netdev_max_backlog %lld, flow_limit %lld, rps_sock_flow_entries %lld, "
+		"symmetric_hash %s\n",
+		view_number(engine, "netdev_max_backlog"), view_number(engine, "flow_limit"),
+		view_number(engine, "rps_sock_flow_entries"), view_text(engine, "symmetric_hash"));
+}
+
+void view_softnet_print(const json_t *view, FILE *out)
+{
+	static const char *const titles[] = {"CPU",	     "PROCESSED",    "DROPPED",
+					     "TIME_SQUEEZE", "RECEIVED_RPS", "FLOW_LIMIT",
+					     "BACKLOG"};
+	static const char *const numbers[] = {"processed",    "dropped",    "time_squeeze",
+					      "received_rps", "flow_limit", "backlog"};
+	struct table *table = table_create(7, titles);
+	const json_t *cpus = json_object_get(view, "cpus");
+
+	for (size_t i = 0; table && i < json_array_size(cpus); i++) {
+		const json_t *cpu = json_array_get(cpus, i);
+
+		table_cell(table, COLOUR_NONE, "%lld", view_number(cpu, "cpu"));
+		for (size_t k = 0; k < sizeof(numbers) / sizeof(*numbers); k++)
+			table_cell(table, COLOUR_NONE, "%lld", view_number(cpu, numbers[k]));
+	}
+	table_print(table, out);
 }
 
 /* Why work was left to ksoftirqd, where it was. */
@@ -202,6 +227,19 @@ static void kernel_print(const json_t *napi, FILE *out)
 	fputc('\n', out);
 }
 
+/* Where its packets go before they are handled. */
+static void steer_print(const json_t *napi, FILE *out)
+{
+	const char *cpus = view_text(napi, "rps_cpus");
+	long long flows = view_number(napi, "rps_flow_cnt");
+
+	if (!strcmp(cpus, "none") && !flows)
+		return;
+	fprintf(out, "%s/%lld: rps_cpus %s, rps_flow_cnt %lld, steered %lld\n",
+		view_text(napi, "port"), view_number(napi, "queue"), cpus, flows,
+		view_number(napi, "steered"));
+}
+
 void view_napis_print(const json_t *view, FILE *out)
 {
 	static const char *const titles[] = {"<NAPI", "<POLLER",  "WEIGHT",    "CPU",  "<THREAD",
@@ -223,6 +261,8 @@ void view_napis_print(const json_t *view, FILE *out)
 	}
 	for (size_t i = 0; i < json_array_size(napis); i++)
 		kernel_print(json_array_get(napis, i), out);
+	for (size_t i = 0; i < json_array_size(napis); i++)
+		steer_print(json_array_get(napis, i), out);
 }
 
 long long view_dropped(const json_t *port)

@@ -49,6 +49,36 @@ static int cpus_key(struct engine_settings *settings, const char *key, const cha
 	return rc;
 }
 
+static int symmetric_key(struct engine_settings *settings, const char *value, struct error *err)
+{
+	bool on = !strcmp(value, "on");
+
+	if (!on && strcmp(value, "off"))
+		return error_set(err, -EINVAL, "symmetric_hash=%.40s: it is on or off", value);
+	settings->symmetric_hash = on;
+	settings->symmetric_hash_set = true;
+	return 0;
+}
+
+/* -ENOENT leaves err alone. */
+static int steer_key_take(struct engine_settings *settings, const char *key, const char *value,
+			  struct error *err)
+{
+	int rc = -ENOENT;
+
+	if (!strcmp(key, "symmetric_hash"))
+		return symmetric_key(settings, value, err);
+	if (!strcmp(key, "flow_limit")) {
+		rc = table_parse(key, value, 2, ENGINE_FLOW_LIMIT_MAX, &settings->flow_limit, err);
+		settings->flow_limit_set |= !rc;
+	} else if (!strcmp(key, "rps_sock_flow_entries")) {
+		rc = table_parse(key, value, 1, ENGINE_SOCK_FLOWS_MAX, &settings->sock_flow_entries,
+				 err);
+		settings->sock_flow_entries_set |= !rc;
+	}
+	return rc;
+}
+
 int engine_wish_key(struct engine_settings *settings, const char *key, const char *value,
 		    struct error *err)
 {
@@ -62,6 +92,7 @@ int engine_wish_key(struct engine_settings *settings, const char *key, const cha
 		{"dev_weight", FIELD(weight), NAPI_WEIGHT_MAX},
 		{"netdev_budget", FIELD(budget), ENGINE_BUDGET_MAX},
 		{"netdev_budget_usecs", FIELD(budget_usecs), ENGINE_BUDGET_USECS_MAX},
+		{"netdev_max_backlog", FIELD(max_backlog), ENGINE_BACKLOG_MAX},
 	};
 #undef FIELD
 	int rc;
@@ -80,7 +111,9 @@ int engine_wish_key(struct engine_settings *settings, const char *key, const cha
 	}
 	if (!strcmp(key, "cpus"))
 		return cpus_key(settings, key, value, err);
-	rc = cpu_key_take(&settings->cpus, key, value, err);
+	rc = steer_key_take(settings, key, value, err);
+	if (rc == -ENOENT)
+		rc = cpu_key_take(&settings->cpus, key, value, err);
 	if (rc == -ENOENT)
 		error_set(err, rc,
 			  "unknown key \"%.40s\": the keys of the engine are " ENGINE_WISH_KEYS,

@@ -9,7 +9,9 @@
 #include <napier/engine.h>
 
 #define CPU_WISH_KEYS "deferral"
-#define ENGINE_WISH_KEYS "cpus, dev_weight, netdev_budget, netdev_budget_usecs, " CPU_WISH_KEYS
+#define ENGINE_WISH_KEYS                                                                           \
+	"cpus, dev_weight, netdev_budget, netdev_budget_usecs, netdev_max_backlog, flow_limit, "   \
+	"rps_sock_flow_entries, symmetric_hash, " CPU_WISH_KEYS
 
 /* Each takes one key. -ENOENT: no such key, and err lists the keys. -EINVAL, -ERANGE: the value. */
 int cpu_wish_key(struct cpu_settings *settings, const char *key, const char *value,

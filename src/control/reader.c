@@ -15,7 +15,7 @@ int reader_wrong(struct reader *r, const config_setting_t *s, int code, const ch
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	return error_set(r->err, code, "%.120s:%u: %.250s", r->path, config_setting_source_line(s),
+	return error_set(r->err, code, "%.120s:%u: %.490s", r->path, config_setting_source_line(s),
 			 text);
 }
 

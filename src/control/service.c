@@ -162,6 +162,17 @@ static int cpus_set(struct service *service, struct error *err)
 	return rc;
 }
 
+/* Kept for when the backlogs are opened. */
+static int backlog_wish_set(struct service *service, struct error *err)
+{
+	struct queue_settings settings;
+	int rc = wish_settings(&service->setup->backlog, &settings, err);
+
+	if (rc || wish_empty(&service->setup->backlog))
+		return rc;
+	return engine_queue_set(service->engine, "backlog", -1, &settings, NULL, err);
+}
+
 static int service_start(struct service *service, struct error *err)
 {
 	struct engine_config *config = &service->setup->engine;
@@ -187,6 +198,8 @@ static int service_start(struct service *service, struct error *err)
 	config->restore_path = NULL;
 	if (!rc)
 		rc = cpus_set(service, err);
+	if (!rc)
+		rc = backlog_wish_set(service, err);
 	if (!rc)
 		rc = handler_make(service, err);
 	if (!rc)
@@ -234,6 +247,34 @@ int service_open(struct setup *setup, const char *run_base,
 	return 0;
 }
 
+static bool backlogs_empty(void *arg)
+{
+	const struct counters_file *file = arg;
+
+	for (uint32_t i = 0; i < file->cpus; i++) {
+		const struct cpu_record *r =
+			(const struct cpu_record *)((const char *)file + file->cpu_offset +
+						    (size_t)i * file->cpu_size);
+
+		if (counter_read(&r->backlog.length))
+			return false;
+	}
+	return true;
+}
+
+/* What stands in backlogs is still handled; then nothing polls those either. */
+static void backlogs_stop(struct service *service, int64_t deadline)
+{
+	struct port *backlog = engine_port_find(service->engine, "backlog");
+
+	if (!backlog)
+		return;
+	machine_wait(service->machine, backlogs_empty,
+		     (void *)engine_counters(service->engine), deadline);
+	for (uint32_t q = 0; q < backlog->queues; q++)
+		napi_disable(backlog->queue[q].napi, STOP_TIMEOUT);
+}
+
 /* All are disabled before any is closed: what one still forwards, the others still send. */
 static void polling_stop(struct service *service)
 {
@@ -252,6 +293,8 @@ static void polling_stop(struct service *service)
 					    port->name, q);
 		}
 	}
+	if (service->engine)
+		backlogs_stop(service, deadline);
 }
 
 void service_stop(struct service *service)

@@ -46,6 +46,7 @@ struct setup {
 	struct engine_config engine; /* machine, counters_path, log: not set here */
 	bool interrupt_set;	     /* the class of irq/N was asked for */
 	bool realtime;		     /* irq/N above ordinary priority, if the rights allow */
+	struct wish backlog; /* of the backlogs' NAPIs */
 	char name[SETUP_NAME_MAX];
 	enum setup_handler handler;
 	struct bridge_config bridge;

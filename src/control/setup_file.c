@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The configuration file: its groups and keys. */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -162,6 +163,58 @@ static int take_frame_size(struct reader *r, config_setting_t *s, void *object,
 	return rc;
 }
 
+/* The size of a table: a power of two, or 0 for none. */
+static int take_table(struct reader *r, config_setting_t *s, void *object, const struct key *key)
+{
+	const struct key any = {key->name, NULL, key->offset, 0, key->max};
+	uint32_t *value = (uint32_t *)((char *)object + key->offset);
+	int rc = reader_number(r, s, object, &any);
+
+	if (!rc && *value && (*value & (*value - 1) || *value < key->min))
+		return reader_wrong(r, s, -EINVAL,
+				    "%s = %u: must be a power of two, %lld to %lld, or 0 for none",
+				    key->name, *value, key->min, key->max);
+	return rc;
+}
+
+/* As the kernel writes it: bytes in hexadecimal with colons between. */
+static int take_rss_key(struct reader *r, config_setting_t *s, void *object, const struct key *key)
+{
+	struct engine_config *engine = object;
+	const char *text;
+	uint32_t n = 0;
+	int rc = reader_text(r, s, &text);
+
+	if (rc)
+		return rc;
+	while (n < RSS_KEY_SIZE && isxdigit((unsigned char)text[0]) &&
+	       isxdigit((unsigned char)text[1]) && text[2] == (n + 1 < RSS_KEY_SIZE ? ':' : '\0')) {
+		engine->rss_key[n++] = (uint8_t)strtoul(text, NULL, 16);
+		text += n < RSS_KEY_SIZE ? 3 : 0;
+	}
+	if (n < RSS_KEY_SIZE)
+		return reader_wrong(r, s, -EINVAL,
+				    "%s: byte %u is wrong: it is %d bytes in hexadecimal, 6d:5a:…",
+				    key->name, n, RSS_KEY_SIZE);
+	engine->rss_key_set = true;
+	return 0;
+}
+
+/* The backlogs' NAPIs: as those of a port, but for what steering itself needs. */
+static int take_backlog(struct reader *r, config_setting_t *s, void *object, const struct key *key)
+{
+	static const struct key keys[] = {
+		{"poller", take_wish_key},	 {"weight", take_wish_key},
+		{"cpus", take_wish_key},	 {"class", take_wish_key},
+		{"nice", take_wish_key},	 {"priority", take_wish_key},
+		{"idle_suspend", take_wish_key},
+	};
+
+	(void)object;
+	(void)key;
+	return reader_group(r, s, keys, sizeof(keys) / sizeof(*keys), &setup_of(r)->backlog);
+}
+
 static int take_engine(struct reader *r, config_setting_t *s, void *object, const struct key *key)
 {
 #define ENGINE(field) offsetof(struct engine_config, field)
@@ -177,6 +230,13 @@ static int take_engine(struct reader *r, config_setting_t *s, void *object, cons
 		{"netdev_budget", reader_number, ENGINE(budget), 1, ENGINE_BUDGET_MAX},
 		{"netdev_budget_usecs", reader_number, ENGINE(budget_usecs), 1,
 		 ENGINE_BUDGET_USECS_MAX},
+		{"netdev_max_backlog", reader_number, ENGINE(max_backlog), 1, ENGINE_BACKLOG_MAX},
+		{"flow_limit", take_table, ENGINE(flow_limit), 2, ENGINE_FLOW_LIMIT_MAX},
+		{"rps_sock_flow_entries", take_table, ENGINE(sock_flow_entries), 1,
+		 ENGINE_SOCK_FLOWS_MAX},
+		{"symmetric_hash", reader_bool, ENGINE(symmetric_hash)},
+		{"netdev_rss_key", take_rss_key},
+		{"backlog", take_backlog},
 		{"deferral", take_deferral},
 		{"cpu", take_cpu_list},
 		{"hz", reader_number, ENGINE(hz), 1, HZ_MAX},
@@ -272,7 +332,8 @@ static int take_queue(struct reader *r, config_setting_t *s, void *object)
 		{"weight", take_wish_key},	 {"cpu", take_wish_key},
 		{"cpus", take_wish_key},	 {"class", take_wish_key},
 		{"nice", take_wish_key},	 {"priority", take_wish_key},
-		{"idle_suspend", take_wish_key},
+		{"idle_suspend", take_wish_key}, {"rps_cpus", take_wish_key},
+		{"rps_flow_cnt", take_wish_key},
 	};
 	static const struct key number = {"queue", NULL, 0, 0, PORT_QUEUES_MAX - 1};
 	config_setting_t *which = config_setting_get_member(s, "queue");
@@ -327,6 +388,8 @@ static int take_port(struct reader *r, config_setting_t *s, void *object)
 		{"idle_suspend", take_port_key},
 		{"napi_defer_hard_irqs", take_port_key},
 		{"gro_flush_timeout", take_port_key},
+		{"rps_cpus", take_port_key},
+		{"rps_flow_cnt", take_port_key},
 		{"pvid", take_port_key},
 		{"tagged", take_vlans},
 		{"untagged", take_vlans},

@@ -39,11 +39,28 @@ int cpus_parse(const char *key, const char *text, struct cpuset *out, struct err
 	return 0;
 }
 
+int table_parse(const char *key, const char *text, long long min, long long max, uint32_t *out,
+		struct error *err)
+{
+	long long n;
+	int rc = number_parse(key, text, 0, max, &n, err);
+
+	if (rc)
+		return rc;
+	if (n && (n & (n - 1) || n < min))
+		return error_set(err, -EINVAL,
+				 "%s=%.40s: must be a power of two, %lld to %lld, or 0 for none",
+				 key, text, min, max);
+	*out = (uint32_t)n;
+	return 0;
+}
+
 bool wish_empty(const struct wish *wish)
 {
 	return !(wish->poller_set || wish->weight_set || wish->idle_suspend_set || wish->cpu_set ||
 		 wish->cpus_set || wish->class_set || wish->level_set ||
-		 wish->napi_defer_hard_irqs_set || wish->gro_flush_timeout_set);
+		 wish->napi_defer_hard_irqs_set || wish->gro_flush_timeout_set ||
+		 wish->rps_cpus_set || wish->rps_flow_set);
 }
 
 static int poller_key(struct wish *wish, const char *key, const char *value, struct error *err)
@@ -129,6 +146,30 @@ static int cpus_key(struct wish *wish, const char *key, const char *value, struc
 	return rc;
 }
 
+static int rps_cpus_key(struct wish *wish, const char *key, const char *value, struct error *err)
+{
+	bool none = !strcmp(value, "none");
+	int rc;
+
+	memset(&wish->rps_cpus, 0, sizeof(wish->rps_cpus));
+	rc = none ? 0 : cpuset_parse(value, &wish->rps_cpus);
+	if (rc == -ERANGE)
+		return error_set(err, rc, "%s=%.40s: out of range 0..%d", key, value, CPU_MAX - 1);
+	if (rc || (!none && cpuset_empty(&wish->rps_cpus)))
+		return error_set(err, -EINVAL,
+				 "%s=%.40s: not a list of CPUs such as 0-3,8, or none", key, value);
+	wish->rps_cpus_set = true;
+	return 0;
+}
+
+static int rps_flow_key(struct wish *wish, const char *key, const char *value, struct error *err)
+{
+	int rc = table_parse(key, value, 1, RPS_FLOW_CNT_MAX, &wish->rps_flow_cnt, err);
+
+	wish->rps_flow_set |= !rc;
+	return rc;
+}
+
 /* nice says class=fair and priority says class=fifo; a class said before must agree. */
 static int class_take(struct wish *wish, enum runner_class class, struct error *err)
 {
@@ -184,6 +225,8 @@ int wish_key(struct wish *wish, const char *key, const char *value, struct error
 		{"priority", level_key},
 		{"napi_defer_hard_irqs", napi_defer_hard_irqs_key},
 		{"gro_flush_timeout", gro_flush_timeout_key},
+		{"rps_cpus", rps_cpus_key},
+		{"rps_flow_cnt", rps_flow_key},
 	};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
@@ -215,6 +258,10 @@ int wish_settings(const struct wish *wish, struct queue_settings *out, struct er
 		.napi_defer_hard_irqs = wish->napi_defer_hard_irqs,
 		.gro_flush_timeout_set = wish->gro_flush_timeout_set,
 		.gro_flush_timeout = wish->gro_flush_timeout,
+		.rps_cpus_set = wish->rps_cpus_set,
+		.rps_cpus = wish->rps_cpus,
+		.rps_flow_set = wish->rps_flow_set,
+		.rps_flow_cnt = wish->rps_flow_cnt,
 	};
 	return 0;
 }

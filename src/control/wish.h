@@ -10,11 +10,12 @@
 
 #define WISH_KEYS                                                                                  \
 	"poller, weight, idle_suspend, cpu, cpus, class, nice, priority, napi_defer_hard_irqs, "   \
-	"gro_flush_timeout"
+	"gro_flush_timeout, rps_cpus, rps_flow_cnt"
 
 struct wish {
 	bool poller_set, weight_set, idle_suspend_set, cpu_set, cpus_set, class_set, level_set;
 	bool napi_defer_hard_irqs_set, gro_flush_timeout_set;
+	bool rps_cpus_set, rps_flow_set;
 	enum poller poller;
 	uint32_t weight;
 	uint32_t idle_suspend_usecs; /* 0: never */
@@ -24,6 +25,8 @@ struct wish {
 	int level;
 	uint32_t napi_defer_hard_irqs;
 	uint32_t gro_flush_timeout; /* ns */
+	struct cpuset rps_cpus;	    /* empty: none */
+	uint32_t rps_flow_cnt;
 };
 
 bool wish_empty(const struct wish *wish);
@@ -43,5 +46,8 @@ int cpus_parse(const char *key, const char *text, struct cpuset *out, struct err
 /* A decimal number that is all of the text and in min..max, or an error that names the key. */
 int number_parse(const char *key, const char *text, long long min, long long max, long long *out,
 		 struct error *err);
+/* The same of a table's size: a power of two in min..max, or 0 for none. */
+int table_parse(const char *key, const char *text, long long min, long long max, uint32_t *out,
+		struct error *err);
 
 #endif

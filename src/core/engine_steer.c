@@ -17,10 +17,10 @@ int steer_check(struct engine *engine, const char *port, const struct queue_sett
 				 "moved nor steered: set %s for a port",
 				 s->cpu_set ? "rps_cpus" : "that");
 	if (s->rps_flow_set && s->rps_flow_cnt &&
-	    (s->rps_flow_cnt & (s->rps_flow_cnt - 1) || s->rps_flow_cnt > STEER_FLOWS_MAX))
+	    (s->rps_flow_cnt & (s->rps_flow_cnt - 1) || s->rps_flow_cnt > RPS_FLOW_CNT_MAX))
 		return error_set(err, -EINVAL,
 				 "rps_flow_cnt %u: must be a power of two, up to %u, or 0 for none",
-				 s->rps_flow_cnt, STEER_FLOWS_MAX);
+				 s->rps_flow_cnt, RPS_FLOW_CNT_MAX);
 	if (!s->rps_cpus_set)
 		return 0;
 	cpuset_format(&engine->config.cpus, there, sizeof(there));

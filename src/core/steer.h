@@ -25,7 +25,6 @@
 #include <core/flow.h>
 
 #define STEER_LOCAL 0xff /* where it was received: through no backlog */
-#define STEER_FLOWS_MAX (1u << 20)
 
 _Static_assert(BACKLOGS_MAX <= STEER_LOCAL, "a target is a byte");
 

@@ -649,10 +649,22 @@ static void refuses_sets(void **state)
 		 "auto"},
 		{"set p0 speed=9", 2,
 		 "unknown key \"speed\": the keys are poller, weight, idle_suspend, cpu, cpus, "
-		 "class, nice, priority, napi_defer_hard_irqs, gro_flush_timeout"},
+		 "class, nice, priority, napi_defer_hard_irqs, gro_flush_timeout, rps_cpus, "
+		 "rps_flow_cnt"},
+		{"set p0 rps_cpus=0-", 2, "rps_cpus=0-: not a list of CPUs such as 0-3,8, or none"},
+		{"set p0 rps_cpus=1000", 1, "rps_cpus: CPU 1000 is not an engine CPU; those are 0"},
+		{"set p0 rps_flow_cnt=3", 2,
+		 "rps_flow_cnt=3: must be a power of two, 1 to 1048576, or 0 for none"},
+		{"set backlog cpu=0", 1,
+		 "backlog: queue N is the backlog of engine CPU N, and is neither moved nor "
+		 "steered: set rps_cpus for a port"},
+		{"set engine flow_limit=3", 2,
+		 "flow_limit=3: must be a power of two, 2 to 65536, or 0 for none"},
+		{"set engine symmetric_hash=yes", 2, "symmetric_hash=yes: it is on or off"},
 		{"set p0 poller", 2,
 		 "\"poller\" is not KEY=VALUE: the keys are poller, weight, idle_suspend, cpu, "
-		 "cpus, class, nice, priority, napi_defer_hard_irqs, gro_flush_timeout"},
+		 "cpus, class, nice, priority, napi_defer_hard_irqs, gro_flush_timeout, rps_cpus, "
+		 "rps_flow_cnt"},
 		{"set p0 gro_flush_timeout=2000000000", 2,
 		 "gro_flush_timeout=2000000000: out of range 0..1000000000"},
 		{"set p0 napi_defer_hard_irqs=-1", 2,
@@ -1138,8 +1150,9 @@ static void ends_with_its_input(void **state)
 	snprintf(out, sizeof(out), "%s/out.pcap", rig->base);
 	if (napier(rig, &p, "run --run-dir %s pcap:%s,name=a pcap:,%s,name=b", rig->base, in, out))
 		fail_msg("%s", p.err);
-	assert_non_null(strstr(p.out, "received 1000 + cloned 0 = transmitted 1000 + delivered 0 + "
-				      "dropped 0\n"));
+	assert_non_null(strstr(
+		p.out, "received 1000 + cloned 0 = transmitted 1000 + delivered 0 + steered 0 + "
+		       "dropped 0\n"));
 	assert_int_equal(stat(out, &st), 0);
 	assert_int_equal(st.st_size, 24 + 1000 * 76);
 	unlink(in);

@@ -36,10 +36,11 @@ expect "napier run -c $directory/so" "$directory/some.conf"
 expect 'napier run p' packet: pcap:
 expect 'napier run xdp:l' lo
 expect "napier run pcap:$directory/s" "$directory/some.conf"
-expect 'napier show -' --name --run-dir --help --json --fdb --interval --names
+expect 'napier show -' --name --run-dir --help --json --fdb --interval --names --softnet
 expect "napier set --run-dir $directory " default engine
 expect 'napier set default ' poller=
-expect 'napier set engine ' cpus= dev_weight= netdev_budget= netdev_budget_usecs= deferral=
+expect 'napier set engine ' cpus= dev_weight= netdev_budget= netdev_budget_usecs= \
+	netdev_max_backlog= flow_limit= rps_sock_flow_entries= symmetric_hash= deferral=
 expect 'napier set cpu/0 ' deferral=
 expect 'napier set cpu/0 deferral=' never restart-limit looped:1 looped:2 ksoftirqd-running
 expect 'napier set a p' poller= priority=

@@ -18,6 +18,11 @@ static void reads(void **state)
 		"cpu = ( { cpu = 2; deferral = \"looped\"; }, "
 		"{ cpu = 3; deferral = \"never\"; } ); restarts = "
 		"3; restart_usecs = 99;\n"
+		"  netdev_max_backlog = 50; flow_limit = 8; rps_sock_flow_entries = 64;\n"
+		"  symmetric_hash = true; backlog = { poller = \"thread\"; cpus = \"2\"; };\n"
+		"  netdev_rss_key = "
+		"\"00:01:02:03:04:05:06:07:08:09:0a:0b:0c:0d:0e:0f:10:11:12:13:14:15:"
+		"16:17:18:19:1a:1b:1c:1d:1e:1f:20:21:22:23:24:25:26:fF\";\n"
 		"  interrupt = { class = \"fifo\"; priority = 7; };\n"
 		"  ksoftirqd = { nice = 5; };\n"
 		"};\n"
@@ -52,6 +57,14 @@ static void reads(void **state)
 	assert_int_equal(setup.cpus[1].settings.deferral, DEFERRAL_NEVER);
 	assert_int_equal(setup.engine.restarts, 3);
 	assert_int_equal(setup.engine.restart_usecs, 99);
+	assert_int_equal(setup.engine.max_backlog, 50);
+	assert_int_equal(setup.engine.flow_limit, 8);
+	assert_int_equal(setup.engine.sock_flow_entries, 64);
+	assert_true(setup.engine.symmetric_hash && setup.engine.rss_key_set);
+	assert_int_equal(setup.engine.rss_key[10], 10);
+	assert_int_equal(setup.engine.rss_key[39], 255);
+	assert_int_equal(setup.backlog.poller, POLLER_THREAD);
+	assert_true(cpuset_has(&setup.backlog.cpus, 2));
 	assert_true(setup.interrupt_set);
 	assert_int_equal(setup.engine.interrupt.class, RUNNER_FIFO);
 	assert_int_equal(setup.engine.interrupt.level, 7);
@@ -81,6 +94,7 @@ static void reads_ports(void **state)
 		"      cpu = 1; cpus = \"1\"; class = \"fifo\"; priority = 9; } );\n"
 		"  },\n"
 		"  { port = \"mem:b,tx_napi=yes\"; tagged = 7;\n"
+		"    rps_cpus = \"0-2\"; queues = ( { queue = 0; rps_flow_cnt = 16; } );\n"
 		"    gro_flush_timeout = 9; tx = { poller = \"workqueue\"; cpu = 1; }; }\n"
 		");\n";
 	struct setup setup;
@@ -121,6 +135,8 @@ static void reads_ports(void **state)
 	assert_int_equal(setup.ports[1]->tx.poller, POLLER_WORKQUEUE);
 	assert_int_equal(setup.ports[1]->tx.cpu, 1);
 	assert_int_equal(setup_port_wish(setup.ports[1], -1)->gro_flush_timeout, 9);
+	assert_int_equal(cpuset_count(&setup_port_wish(setup.ports[1], -1)->rps_cpus), 3);
+	assert_int_equal(setup_port_wish(setup.ports[1], 0)->rps_flow_cnt, 16);
 	setup_free(&setup);
 }
 
@@ -141,12 +157,15 @@ static void reads_example(void **state)
 
 #define ENGINE_KEYS                                                                                \
 	"name, cpus, poller, frames, frame_size, ports_max, queues_max, dev_weight, "              \
-	"netdev_budget, netdev_budget_usecs, deferral, cpu, hz, restarts, restart_usecs, "         \
+	"netdev_budget, netdev_budget_usecs, netdev_max_backlog, flow_limit, "                     \
+	"rps_sock_flow_entries, symmetric_hash, netdev_rss_key, backlog, deferral, cpu, hz, "      \
+	"restarts, restart_usecs, "                                                                \
 	"idle_suspend, "                                                                           \
 	"workers, interrupt, ksoftirqd, worker"
 #define PORT_KEYS                                                                                  \
 	"port, poller, weight, cpu, cpus, class, nice, priority, idle_suspend, "                   \
-	"napi_defer_hard_irqs, gro_flush_timeout, pvid, tagged, untagged, queues, tx"
+	"napi_defer_hard_irqs, gro_flush_timeout, rps_cpus, rps_flow_cnt, pvid, tagged, "          \
+	"untagged, queues, tx"
 
 static const struct {
 	const char *text, *says;
@@ -155,6 +174,19 @@ static const struct {
 	 "f.conf:2: syntax error (texts are in quotes, and ';' ends a key)"},
 	{"engine = { frames = 1; frames = 2; };", "f.conf:1: duplicate setting name"},
 	{"\n\n  @include \"/etc/passwd\"\n", "f.conf:3: @include is not supported: write it here"},
+	{"engine = {\n flow_limit = 7; };",
+	 "f.conf:2: flow_limit = 7: must be a power of two, 2 to 65536, or 0 for none"},
+	{"engine = { rps_sock_flow_entries = 3; };",
+	 "f.conf:1: rps_sock_flow_entries = 3: must be a power of two, 1 to 4194304, or 0 for "
+	 "none"},
+	{"engine = { netdev_max_backlog = 0; };",
+	 "f.conf:1: netdev_max_backlog = 0: out of range 1..1048576"},
+	{"engine = { netdev_rss_key = \"6d:5a:5\"; };",
+	 "f.conf:1: netdev_rss_key: byte 2 is wrong: it is 40 bytes in hexadecimal, 6d:5a:…"},
+	{"ports = ( { port = \"mem:a\"; rps_cpus = \"\"; } );",
+	 "f.conf:1: rps_cpus=: not a list of CPUs such as 0-3,8, or none"},
+	{"ports = ( { port = \"mem:a\"; rps_flow_cnt = 12; } );",
+	 "f.conf:1: rps_flow_cnt=12: must be a power of two, 1 to 1048576, or 0 for none"},
 	{"engin = { };", "f.conf:1: unknown key \"engin\": the keys are engine, handler, ports"},
 	{"engine = {\n frame = 1;\n};",
 	 "f.conf:2: unknown key \"frame\": the keys are " ENGINE_KEYS},
