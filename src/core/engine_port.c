@@ -396,7 +396,7 @@ int engine_handler_set(struct engine *engine, struct port *port, struct handler 
 	struct handler *before;
 	int rc = 0;
 
-	if (!port->ops->transmit)
+	if (handler && !port->ops->transmit)
 		return error_set(err, -EINVAL, "port %s takes no handler: it is the engine's own",
 				 port->name);
 	engine_lock(engine);
