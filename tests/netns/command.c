@@ -636,6 +636,68 @@ static void sets_engine(void **state)
 	unlink(path);
 }
 
+/* Steering: from the file and live, the backlogs as NAPIs, and what each CPU did. */
+static void steers(void **state)
+{
+	static const char file[] =
+		"engine = { cpus = \"0-1\"; rps_sock_flow_entries = 256;"
+		" symmetric_hash = true; backlog = { poller = \"thread\"; }; };\n"
+		"ports = ( { port = \"mem:m,name=m,peer=n\"; rps_cpus = \"0-1\"; },"
+		" { port = \"mem:n,name=n\"; } );\n";
+	struct rig *rig = *state;
+	struct process engine, p;
+	json_t *view, *o;
+	char path[128];
+	FILE *out;
+
+	snprintf(path, sizeof(path), "%s/steer.conf", rig->base);
+	out = fopen(path, "w");
+	assert_non_null(out);
+	fputs(file, out);
+	fclose(out);
+	engine_start(rig, &engine, "run --run-dir %s -c %s", rig->base, path);
+	view = show_json(rig, "");
+	o = json_object_get(view, "engine");
+	assert_int_equal(number(o, "rps_sock_flow_entries"), 256);
+	assert_int_equal(number(o, "netdev_max_backlog"), 1000);
+	assert_string_equal(text(o, "symmetric_hash"), "on");
+	assert_string_equal(text(find(view, "napis", "port", "m"), "rps_cpus"), "0-1");
+	assert_string_equal(text(find(view, "napis", "port", "n"), "rps_cpus"), "none");
+	assert_string_equal(text(find(view, "napis", "port", "backlog"), "poller"), "thread");
+	assert_non_null(find(view, "runners", "name", "napi/backlog-1"));
+	json_decref(view);
+
+	assert_int_equal(
+		napier(rig, &p, "set --run-dir %s m rps_cpus=1 rps_flow_cnt=64", rig->base), 0);
+	assert_string_equal(p.out, "m/0 rps_cpus 1, rps_flow_cnt 64\n");
+	assert_int_equal(napier(rig, &p, "set --run-dir %s m rps_cpus=1", rig->base), 0);
+	assert_int_equal(napier(rig, &p, "set --run-dir %s backlog/1 poller=softirq", rig->base),
+			 0);
+	assert_non_null(strstr(p.out, "backlog/1 poller softirq (was thread)"));
+	assert_int_equal(napier(rig, &p,
+				"set --run-dir %s engine netdev_max_backlog=50 flow_limit=4096 "
+				"rps_sock_flow_entries=0 symmetric_hash=off",
+				rig->base),
+			 0);
+	assert_string_equal(p.out, "engine netdev_max_backlog 50, flow_limit 4096, "
+				   "rps_sock_flow_entries 0, symmetric_hash off\n");
+	assert_int_equal(napier(rig, &p, "show --run-dir %s --softnet", rig->base), 0);
+	assert_non_null(strstr(p.out, "RECEIVED_RPS"));
+	assert_int_equal(napier(rig, &p, "show --run-dir %s --softnet --json", rig->base), 0);
+	o = json_loads(p.out, 0, NULL);
+	assert_int_equal(json_array_size(o), 2);
+	assert_int_equal(number(json_array_get(o, 1), "received_rps"), 0);
+	assert_int_equal(number(json_array_get(o, 1), "backlog"), 0);
+	json_decref(o);
+	assert_int_equal(napier(rig, &p, "port --run-dir %s add mem:backlog", rig->base), 1);
+	assert_non_null(strstr(p.err, "port name 'backlog' is the engine's own"));
+	assert_int_equal(
+		napier(rig, &p, "set --run-dir %s m rps_cpus=none rps_flow_cnt=0", rig->base), 0);
+	assert_string_equal(p.out, "m/0 rps_cpus none, rps_flow_cnt 0\n");
+	engine_signal(rig, &engine, SIGTERM);
+	assert_int_equal(engine.status, 0);
+}
+
 /* Exact words, exit status, and a running engine that does not mind. */
 static void refuses_sets(void **state)
 {
@@ -1325,6 +1387,7 @@ int main(void)
 		in_rig(rebalances),
 		in_rig(sets_keep),
 		in_rig(sets_engine),
+		in_rig(steers),
 		in_rig(refuses_sets),
 		in_rig(refuses_to_run),
 		in_rig(refuses_second),
