@@ -689,8 +689,8 @@ static void steers(void **state)
 	assert_int_equal(number(json_array_get(o, 1), "received_rps"), 0);
 	assert_int_equal(number(json_array_get(o, 1), "backlog"), 0);
 	json_decref(o);
-	assert_int_equal(napier(rig, &p, "port --run-dir %s add mem:backlog", rig->base), 1);
-	assert_non_null(strstr(p.err, "port name 'backlog' is the engine's own"));
+	assert_int_equal(napier(rig, &p, "port --run-dir %s add mem:backlog", rig->base), 2);
+	assert_non_null(strstr(p.err, "an engine CPU's backlog: give the port another name"));
 	assert_int_equal(
 		napier(rig, &p, "set --run-dir %s m rps_cpus=none rps_flow_cnt=0", rig->base), 0);
 	assert_string_equal(p.out, "m/0 rps_cpus none, rps_flow_cnt 0\n");
