@@ -10,6 +10,19 @@
 #include <poller/softirq.h>
 #include <poller/thread.h>
 
+static int class_check(const struct placement *p, struct error *err)
+{
+	if (p->class == RUNNER_FIFO)
+		return p->level >= 1 && p->level <= 99
+			       ? 0
+			       : error_set(err, -ERANGE, "priority %d: must be 1 to 99", p->level);
+	if (p->class != RUNNER_FAIR)
+		return error_set(err, -EINVAL, "no such class; there are: fair, fifo");
+	return p->level >= -20 && p->level <= 19
+		       ? 0
+		       : error_set(err, -ERANGE, "nice %d: must be -20 to 19", p->level);
+}
+
 /* What a set would do, checked before any of it is done. */
 static int settings_check(struct engine *engine, const char *port, const struct queue_settings *s,
 			  struct error *err)
@@ -28,6 +41,12 @@ static int settings_check(struct engine *engine, const char *port, const struct 
 	if (s->weight_set && (!s->weight || s->weight > NAPI_WEIGHT_MAX))
 		return error_set(err, -ERANGE, "weight %u: must be 1 to %u", s->weight,
 				 NAPI_WEIGHT_MAX);
+	if (s->class_set) {
+		int rc = class_check(&s->placement, err);
+
+		if (rc)
+			return rc;
+	}
 	if (s->cpus_set && !cpuset_empty(&s->placement.cpus)) {
 		struct cpuset may;
 		unsigned cpu = 0;

@@ -15,7 +15,7 @@ static bool power_of_two(uint32_t n)
 /* What is taken from a person is in range, whatever the engine may yet say to it. */
 static void queue_settings_check(const struct queue_settings *s)
 {
-	ALWAYS(!s->poller_set || (unsigned)s->poller < POLLER_MAX);
+	ALWAYS(!s->poller_set || poller_valid(s->poller));
 	ALWAYS(!s->weight_set || (s->weight && s->weight <= NAPI_WEIGHT_MAX));
 	ALWAYS(!s->cpu_set || s->cpu < CPU_MAX);
 	ALWAYS(!s->napi_defer_hard_irqs_set || s->napi_defer_hard_irqs <= NAPI_DEFER_HARD_IRQS_MAX);

@@ -155,12 +155,78 @@ static void removal_is_bounded_over_all_queues(void **state)
 	scene_end(&s);
 }
 
+/* Each wrong value beside a right one: it is named, and the right one is not in force either. */
+static void names_wrong_values(void **state)
+{
+	struct queue_settings wrong[] = {
+		{.weight_set = true, .weight = 0},
+		{.weight_set = true, .weight = 65},
+		{.poller_set = true, .poller = POLLER_MAX},
+		{.poller_set = true, .poller = (enum poller) - 1},
+		{.cpu_set = true, .cpu = 77},
+		{.cpus_set = true},
+		{.class_set = true, .placement = {.class = RUNNER_FIFO}},
+		{.class_set = true, .placement = {.class = RUNNER_FIFO, .level = 100}},
+		{.class_set = true, .placement = {.class = RUNNER_FAIR, .level = 20}},
+		{.class_set = true, .placement = {.class = RUNNER_FAIR, .level = -21}},
+		{.class_set = true, .placement = {.class = (enum runner_class)7}},
+	};
+	static const struct {
+		int rc;
+		const char *says;
+	} wanted[] = {
+		{-ERANGE, "weight 0: must be 1 to 64"},
+		{-ERANGE, "weight 65: must be 1 to 64"},
+		{-EINVAL, "no such poller; there are: "},
+		{-EINVAL, "no such poller; there are: "},
+		{-EINVAL, "cpu 77: not an engine CPU; those are 0-1"},
+		{-EINVAL, "cpus: CPU 9 cannot be used: this process may run on CPUs 0-1"},
+		{-ERANGE, "priority 0: must be 1 to 99"},
+		{-ERANGE, "priority 100: must be 1 to 99"},
+		{-ERANGE, "nice 20: must be -20 to 19"},
+		{-ERANGE, "nice -21: must be -20 to 19"},
+		{-EINVAL, "no such class; there are: fair, fifo"},
+	};
+	struct port *port;
+	struct scene s;
+
+	(void)state;
+	cpuset_add(&wrong[5].placement.cpus, 1);
+	cpuset_add(&wrong[5].placement.cpus, 9);
+	scene_begin(&s, true, 4, POLLER_SOFTIRQ);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		static const char *const ports[] = {"a", "absent"};
+		struct queue_settings set = wrong[i];
+
+		set.idle_suspend_set = true;
+		set.idle_suspend_usecs = 123;
+		for (int k = 0; k < 2; k++) {
+			struct error err = {0};
+
+			assert_int_equal(engine_queue_set(s.engine, ports[k], -1, &set, NULL, &err),
+					 wanted[i].rc);
+			assert_memory_equal(err.text, wanted[i].says, strlen(wanted[i].says));
+		}
+	}
+	port = port_of(&s, "mem:absent");
+	for (int k = 0; k < 2; k++) {
+		const struct queue_record *record =
+			(const void *)((const char *)(k ? port : s.a)->queue[0].transmit -
+				       offsetof(struct queue_record, transmit));
+
+		assert_int_equal(record->idle_suspend, 0);
+		assert_int_equal(record->weight, NAPI_WEIGHT_DEFAULT);
+	}
+	scene_end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_failing_queue_undoes_the_others),
 		cmocka_unit_test(a_failing_set_forgets_nobody),
 		cmocka_unit_test(removal_is_bounded_over_all_queues),
+		cmocka_unit_test(names_wrong_values),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
