@@ -88,8 +88,13 @@ static const char *wrong(struct sim *sim, const struct napi *napi, const struct 
 	uint32_t weight = asked->weight_set ? asked->weight : sim->weight_default;
 	unsigned cpu = softnet_cpu(napi->softnet);
 
-	if (napi_poller(napi) != asked->poller || record->poller_asked != asked->poller ||
-	    record->poller_observed != asked->poller)
+	if (record->poller_asked != asked->poller)
+		return "poller asked";
+	if (!napi->automatic != (asked->poller != POLLER_AUTO))
+		return "poller auto";
+	/* With auto the engine may be about to switch it. */
+	if (!napi->automatic &&
+	    (napi_poller(napi) != asked->poller || record->poller_observed != asked->poller))
 		return "poller";
 	if (napi_weight(napi) != weight || record->weight != weight)
 		return "weight";
@@ -105,7 +110,7 @@ static const char *wrong(struct sim *sim, const struct napi *napi, const struct 
 	if (napi->rps_flow_cnt != asked->rps_flow_cnt ||
 	    record->rps_flow_cnt != asked->rps_flow_cnt)
 		return "rps_flow_cnt";
-	return thread_fits(sim, napi, asked) ? NULL : "thread";
+	return napi->automatic || thread_fits(sim, napi, asked) ? NULL : "thread";
 }
 
 static void port_check(struct sim *sim, const struct port *port, const struct sim_asked *asked,

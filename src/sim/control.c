@@ -122,7 +122,7 @@ static struct queue_settings settings_any(struct sim *sim)
 {
 	struct queue_settings s = {.poller_set = below(sim, 4)};
 
-	s.poller = (enum poller)below(sim, POLLER_MAX);
+	s.poller = below(sim, 8) ? (enum poller)below(sim, POLLER_MAX) : POLLER_AUTO;
 	s.weight_set = !below(sim, 4);
 	s.weight = 1 + below(sim, NAPI_WEIGHT_MAX);
 	s.cpu_set = !below(sim, 3);
@@ -167,7 +167,7 @@ static bool can_poll(const struct sim *sim, const struct sim_port *p,
 {
 	uint32_t pollers = sim->plan.port[p->index].pollers;
 
-	return !s->poller_set || !pollers || pollers >> s->poller & 1;
+	return !s->poller_set || s->poller == POLLER_AUTO || !pollers || pollers >> s->poller & 1;
 }
 
 static void wrong(struct sim *sim, struct sim_port *p, const struct queue_settings *s)
