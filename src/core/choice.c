@@ -7,6 +7,7 @@
 void choice_init(struct choice *choice, enum poller poller, uint32_t can)
 {
 	memset(choice, 0, sizeof(*choice));
+	choice->since = CHOICE_REST; /* nothing was tried before */
 	choice->can = can ? can : UINT32_MAX;
 	choice->poller = choice->wish = poller;
 	snprintf(choice->why, sizeof(choice->why), "nothing measured yet");

@@ -27,6 +27,7 @@ static const struct {
 	[FORWARDER_NAPIER_THREAD] = {"napier, poller thread", "napier-thread"},
 	[FORWARDER_NAPIER_WORKQUEUE] = {"napier, poller workqueue", "napier-workqueue"},
 	[FORWARDER_NAPIER_BUSY_POLL] = {"napier, poller busy-poll", "napier-busy-poll"},
+	[FORWARDER_NAPIER_AUTO] = {"napier, poller auto", "napier-auto"},
 	[FORWARDER_NAPIER_TX] = {"napier, poller thread, TX NAPIs", "napier-tx"},
 };
 
@@ -144,6 +145,8 @@ static enum poller poller_of(enum forwarder_kind kind)
 		return POLLER_WORKQUEUE;
 	case FORWARDER_NAPIER_BUSY_POLL:
 		return POLLER_BUSY_POLL;
+	case FORWARDER_NAPIER_AUTO:
+		return POLLER_AUTO;
 	default:
 		return POLLER_SOFTIRQ;
 	}

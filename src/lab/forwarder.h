@@ -21,6 +21,7 @@ enum forwarder_kind {
 	FORWARDER_NAPIER_WORKQUEUE,
 	FORWARDER_NAPIER_BUSY_POLL,
 	FORWARDER_NAPIER_TX, /* thread, and TX NAPIs with threads of their own */
+	FORWARDER_NAPIER_AUTO,
 	FORWARDER_KINDS
 };
 

@@ -53,6 +53,7 @@ static const struct contestant contestants[] = {
 	{.kind = FORWARDER_NAPIER_THREAD, .name = "thread"},
 	{.kind = FORWARDER_NAPIER_WORKQUEUE, .name = "workqueue"},
 	{.kind = FORWARDER_NAPIER_BUSY_POLL, .name = "busy-poll"},
+	CONTESTANT_AUTO,
 };
 
 enum { CONTESTANTS = sizeof(contestants) / sizeof(*contestants) };
@@ -191,6 +192,7 @@ static int loads_run(struct forward *b, const struct contestant *who, const stru
 		ret = frames_generator_start(&config, &g, err);
 		if (ret)
 			return ret;
+		clock_sleep(b->plan->quick ? who->settle / 5 : who->settle);
 		ret = window_take(b, f, g, sink, &w);
 		packets = ret ? 0 : per_poll(b, f);
 		frames_generator_stop(g);

@@ -36,7 +36,14 @@ struct contestant {
 	const char *how;      /* "restart-limit"; "" */
 	const char *settings; /* NULL: none */
 	bool steered;
+	int64_t settle; /* ns under load before it is measured: poller auto has to choose */
 };
+
+#define CONTESTANT_AUTO                                                                            \
+	{                                                                                          \
+		.kind = FORWARDER_NAPIER_AUTO, .name = "auto", .how = "",                          \
+		.settle = 3 * NSEC_PER_SEC                                                         \
+	}
 
 /*
  * Starts it on these CPUs, and teaches the bridge where the sink is. -EOPNOTSUPP: it is not to be

@@ -388,12 +388,44 @@ static void is_disturbed(void **state)
 	}
 }
 
+/* With real threads: it looks and switches while control does, and while packets circle. */
+static void on_the_host(void **state)
+{
+	struct queue_settings automatic = {.poller_set = true, .poller = POLLER_AUTO};
+	struct port *port[2];
+	struct scene s;
+
+	(void)state;
+	scene_begin(&s, false, 1, POLLER_AUTO);
+	port[0] = circle(&s, "c0", 256);
+	port[1] = circle(&s, "c1", 1);
+	for (int i = 0; i < 40; i++) {
+		struct queue_settings set = {.poller_set = i % 3 == 0, .weight_set = true};
+		struct port *one = port[i % 2];
+
+		set.poller = (enum poller)(i / 3 % POLLER_MAX);
+		set.weight = 1 + (uint32_t)i;
+		scene_run(&s, 37 * NSEC_PER_MSEC);
+		assert_int_equal(engine_queue_set(s.engine, one->name, -1, &set, NULL, NULL), 0);
+		if (i % 5 == 0) {
+			assert_int_equal(napi_disable(one->queue[0].napi, NSEC_PER_SEC), 0);
+			assert_int_equal(napi_enable(one->queue[0].napi), 0);
+		}
+		assert_int_equal(engine_queue_set(s.engine, one->name, -1, &automatic, NULL, NULL),
+				 0);
+	}
+	scene_run(&s, 3 * NSEC_PER_SEC);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(engine_handler_set(s.engine, port[i], s.cross, NULL), 0);
+	scene_end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(is_asked_for),	  cmocka_unit_test(idles),
 		cmocka_unit_test(finds_the_best), cmocka_unit_test(does_not_flap),
-		cmocka_unit_test(is_disturbed),
+		cmocka_unit_test(is_disturbed),	  cmocka_unit_test(on_the_host),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
