@@ -101,7 +101,9 @@ static const char *wrong(struct sim *sim, const struct napi *napi, const struct 
 	if (record->idle_suspend != asked->idle_suspend_usecs ||
 	    napi->idle_suspend != asked->idle_suspend_usecs * NSEC_PER_USEC)
 		return "idle_suspend";
-	if (record->cpu != cpu || (asked->cpu_set && cpu != asked->cpu))
+	if (record->cpu != cpu ||
+	    (asked->cpu_set && cpuset_has(&sim->engine->config.cpus, asked->cpu) &&
+	     cpu != asked->cpu))
 		return "cpu";
 	if (napi_disabled(napi) != a->disabled || record->disabled != a->disabled)
 		return "disabled";

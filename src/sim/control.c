@@ -115,7 +115,12 @@ static struct placement placement_any(struct sim *sim)
 
 static unsigned cpu_any(struct sim *sim)
 {
-	return softnet_cpu(engine_softnet_at(sim->engine, below(sim, sim->engine->cpus)));
+	const struct cpuset *on = &sim->engine->config.cpus;
+	unsigned cpu = cpuset_next(on, 0);
+
+	for (uint32_t n = below(sim, cpuset_count(on)); n; n--)
+		cpu = cpuset_next(on, cpu + 1);
+	return cpu;
 }
 
 static struct queue_settings settings_any(struct sim *sim)
@@ -357,10 +362,25 @@ static void operate_engine(struct sim *sim)
 	attempt_end(sim, &a, engine_cpu_set(sim->engine, cpu_any(sim), &cpu, &err), &err, "cpu");
 }
 
+/* Engine CPUs go away, or come back. */
+static void operate_cpus(struct sim *sim)
+{
+	const struct cpuset *all = &sim->engine->cpus_all;
+	struct engine_settings s = {.on_cpus_set = true};
+	struct error err = {0};
+	struct attempt a;
+
+	for (unsigned cpu = cpuset_next(all, 0); cpu < CPU_MAX; cpu = cpuset_next(all, cpu + 1))
+		if (below(sim, 2))
+			cpuset_add(&s.on_cpus, cpu);
+	a = attempt_begin(sim, "cpus", "engine");
+	attempt_end(sim, &a, engine_set(sim->engine, &s, &err), &err, "engine");
+}
+
 /* Nothing says that a runner is woken for a reason only. */
 static void operate_wake(struct sim *sim)
 {
-	struct softnet *softnet = engine_softnet_at(sim->engine, below(sim, sim->engine->cpus));
+	struct softnet *softnet = engine_softnet(sim->engine, cpu_any(sim));
 	struct workqueue *wq = sim->engine->workqueue;
 	struct sim_port *p = port_any(sim);
 	struct runner *runner = below(sim, 2) ? softnet->irq : softnet->ksoftirqd;
@@ -422,7 +442,7 @@ void sim_control_operate(struct sim *sim)
 		operate_set,	 operate_set,	 operate_set,	  operate_set,	   operate_disable,
 		operate_backlog, operate_engine, operate_tx,	  operate_disable, operate_disable,
 		operate_port,	 operate_port,	 operate_handler, operate_wrong,   operate_default,
-		operate_link,	 operate_wake,	 operate_steal,
+		operate_link,	 operate_wake,	 operate_cpus,	  operate_steal,
 	};
 
 	operations[below(sim, sizeof(operations) / sizeof(*operations))](sim);
