@@ -5,10 +5,8 @@
 #include "lab/consumer.h"
 #include "lab/flood.h"
 
-enum { FRAME = 124, PORT = 9, FIRST_RATE = 20000, STEPS = 16 };
-/* From one rate to the next, and what still counts as all. */
-#define STEP_UP 1.5
-#define ALL 0.95
+enum { FRAME = 124, PORT = 9, FIRST_RATE = 20000, STEPS = 16, STALE = 3 };
+#define STEP_UP 1.5 /* from one rate to the next */
 
 struct outcome {
 	double sent, consumed; /* a second */
@@ -49,23 +47,23 @@ static int rate_run(struct flood *b, struct consumer *consumer, double rate, int
 	return 0;
 }
 
-/* Upwards until it does not keep up, twice: once may have been another program. */
+/* Upwards until higher rates bring no more: three times, as one may have been another program. */
 static int capacity_find(struct flood *b, struct consumer *consumer, double *capacity,
 			 struct error *err)
 {
 	double rate = FIRST_RATE;
-	unsigned behind = 0;
+	unsigned stale = 0;
 
 	*capacity = 0;
-	for (unsigned i = 0; i < STEPS && behind < 2; i++, rate *= STEP_UP) {
+	for (unsigned i = 0; i < STEPS && stale < STALE; i++, rate *= STEP_UP) {
 		struct outcome o;
 		int ret = rate_run(b, consumer, rate, b->window / 2, &o, err);
 
 		if (ret)
 			return ret;
+		stale = o.consumed > *capacity ? 0 : stale + 1;
 		if (o.consumed > *capacity)
 			*capacity = o.consumed;
-		behind = o.consumed < ALL * o.sent ? behind + 1 : 0;
 	}
 	return 0;
 }
