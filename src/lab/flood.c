@@ -75,8 +75,8 @@ static int result_take(struct flood *b, const struct contestant *who, struct con
 	int ret = capacity_find(b, consumer, &out->capacity, err);
 
 	if (!ret && !(out->capacity > 0))
-		return error_set(err, -ENODATA, "%s %s: no datagram came through", who->name,
-				 who->how);
+		return error_set(err, -ENODATA, "%s%s%s: no datagram came through", who->name,
+				 *who->how ? " " : "", who->how);
 	if (!ret)
 		ret = rate_run(b, consumer, 2 * out->capacity, b->window, &o, err);
 	if (ret)

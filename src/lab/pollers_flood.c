@@ -53,7 +53,7 @@ static int contestant_run(struct flood *b, struct figures *f, const struct conte
 	int ret = flood_measure(b, who, &result, err);
 
 	if (ret == -EOPNOTSUPP || ret == -ENODATA) {
-		figures_note(f, "Left out: %s: %.200s.", who->name, err->text);
+		figures_note(f, "Left out: %.200s.", err->text);
 		return 0;
 	}
 	if (ret)
