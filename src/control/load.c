@@ -266,7 +266,7 @@ int load_between(const struct load_sample *before, const struct load_sample *aft
 	for (uint32_t i = 0; i < file->cpus; i++) {
 		const struct cpu_record *r = counters_cpu_at(file, i);
 
-		if (r->in_use)
+		if (r->in_use && !r->away)
 			out->cpus[out->cpus_n++].cpu = r->cpu;
 	}
 	for (uint32_t i = 0; i < after->threads_n; i++)
