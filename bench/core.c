@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a packet costs inside the engine: mem -> bridge -> mem, at vectors of 64 and of 1.
+ * What a packet costs inside the engine: mem -> bridge -> mem, at vectors of 64 and of 1; with its
+ * packets steered to backlogs in between; and what the flow hash costs by itself.
  *
  *   core               ns a packet on the host, from the NAPI's own counters (time in polls)
  *   core --once N      N packets at vectors of 64 in one thread, on the virtual machine: to be run
@@ -17,8 +18,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <napier/napier.h>
+
+#include <core/flow.h>
 
 #define CIRCLING 512 /* packets on their way */
 #define REPEATS 5
@@ -29,6 +33,7 @@ struct core {
 	struct engine *engine;
 	struct port *in, *out;
 	struct context *context;
+	bool steers;
 };
 
 static void die(const char *what, const struct error *err)
@@ -74,14 +79,17 @@ static void core_close(struct core *core)
 	machine_destroy(core->machine);
 }
 
-static void fill(struct packet *p, uint8_t from, uint8_t to)
+static void fill(struct packet *p, uint8_t from, uint8_t to, uint8_t flow)
 {
 	memset(p->data, 0, 60);
 	p->data[0] = p->data[6] = 2;
 	p->data[5] = to;
 	p->data[11] = from;
-	p->data[12] = 0x88;
-	p->data[13] = 0xb5;
+	/* UDP over IPv4, of 64 flows: steering can tell them apart. */
+	p->data[12] = 0x08;
+	p->data[14] = 0x45;
+	p->data[23] = 17;
+	p->data[35] = flow;
 	p->len = p->total = 60;
 }
 
@@ -97,7 +105,7 @@ static void teach(struct core *core)
 	struct packet *p;
 
 	packet_alloc(&core->context->cache, &p, 1);
-	fill(p, 2, 1);
+	fill(p, 2, 1, 0);
 	mem_port_send(core->out, &p, 1);
 	while (!mem_port_receive(core->in, &p, 1))
 		machine_wait(core->machine, nothing, NULL,
@@ -114,7 +122,7 @@ static void start(struct core *core)
 		uint32_t n = packet_alloc(&core->context->cache, v, 64);
 
 		for (uint32_t k = 0; k < n; k++)
-			fill(v[k], 1, 2);
+			fill(v[k], 1, 2, (uint8_t)k);
 		mem_port_send(core->in, v, n);
 	}
 }
@@ -138,7 +146,30 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void measure(enum poller poller, uint32_t weight)
+/* To the backlogs of all engine CPUs, whose NAPIs have the same poller. */
+static void steer(struct core *core)
+{
+	struct queue_settings settings = {.rps_cpus_set = true};
+	struct error err;
+
+	machine_cpus(core->machine, &settings.rps_cpus);
+	if (engine_queue_set(core->engine, "in", -1, &settings, NULL, &err))
+		die("rps_cpus", &err);
+	core->steers = true;
+}
+
+/* Time in the polls of a port, and of the backlogs that its packets go through. */
+static uint64_t poll_ns(const struct core *core)
+{
+	struct port *backlog = core->steers ? engine_port_find(core->engine, "backlog") : NULL;
+	uint64_t ns = counter_read(&napi_counters(core->in->queue[0].napi)->poll_ns);
+
+	for (uint32_t i = 0; backlog && i < backlog->queues; i++)
+		ns += counter_read(&napi_counters(backlog->queue[i].napi)->poll_ns);
+	return ns;
+}
+
+static void measure(enum poller poller, uint32_t weight, bool steers)
 {
 	double ns[REPEATS], per_poll = 0;
 
@@ -146,32 +177,35 @@ static void measure(enum poller poller, uint32_t weight)
 		const struct napi_counters *c;
 		uint64_t packets, polls, time;
 		struct machine *machine;
-		struct core core;
+		struct core core = {0};
 		struct error err;
 		int64_t end;
 
 		if (machine_host_create(&machine, &err))
 			die("machine", &err);
 		core_open(&core, machine, poller, weight);
+		if (steers)
+			steer(&core);
 		start(&core);
 		c = napi_counters(core.in->queue[0].napi);
 		packets = counter_read(&c->received);
 		polls = counter_read(&c->polls);
-		time = counter_read(&c->poll_ns);
+		time = poll_ns(&core);
 		end = machine_now(machine) + RUN;
 		while (machine_now(machine) < end)
 			for (int k = 0; k < 100; k++)
 				turn(&core);
 		packets = counter_read(&c->received) - packets;
 		polls = counter_read(&c->polls) - polls - counter_read(&c->empty_polls);
-		time = counter_read(&c->poll_ns) - time;
+		time = poll_ns(&core) - time;
 		ns[i] = (double)time / (double)packets;
 		per_poll = (double)packets / (double)polls;
 		core_close(&core);
 	}
 	qsort(ns, REPEATS, sizeof(*ns), compare);
-	printf("%-8s  vectors of %-2u  %7.1f ns/packet  (%.1f to %.1f), %.1f packets/poll\n",
-	       poller_name(poller), weight, ns[REPEATS / 2], ns[0], ns[REPEATS - 1], per_poll);
+	printf("%-9s %-7s vectors of %-2u  %7.1f ns/packet  (%.1f to %.1f), %.1f packets/poll\n",
+	       poller_name(poller), steers ? "steered" : "", weight, ns[REPEATS / 2], ns[0],
+	       ns[REPEATS - 1], per_poll);
 }
 
 /* Gives each packet back to the port that it came in by: its runner never sleeps. */
@@ -207,7 +241,7 @@ static void measure_event(enum poller poller)
 		if (engine_handler_set(core.engine, core.in, &again, &err))
 			die("handler", &err);
 		packet_alloc(&core.context->cache, &p, 1);
-		fill(p, 1, 2);
+		fill(p, 1, 2, 0);
 		mem_port_send(core.in, &p, 1);
 		c = napi_counters(core.in->queue[0].napi);
 		machine_wait(machine, nothing, NULL, machine_now(machine) + RUN / 4);
@@ -243,6 +277,50 @@ static void once(uint32_t packets)
 	core_close(&core);
 }
 
+/* Of this thread: others that run meanwhile do not count. */
+static int64_t cpu_time(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
+}
+
+static void flow_measure(const char *name, const uint8_t *frame, uint32_t len)
+{
+	static struct flow_hasher hasher;
+	static const uint8_t key[FLOW_KEY_SIZE] = {0x6d, 0x5a, 0x56, 0xda, 1, 2, 3, 4, 5, 6, 7};
+	const uint32_t count = 2000000;
+	double ns[REPEATS];
+	uint8_t copy[128];
+	uint32_t sum = 0;
+
+	flow_hasher_init(&hasher, key, false);
+	memcpy(copy, frame, len);
+	for (int i = 0; i < REPEATS; i++) {
+		int64_t begin = cpu_time();
+
+		for (uint32_t k = 0; k < count; k++) {
+			copy[len - 1] = (uint8_t)k; /* a port's lower half */
+			sum ^= flow_hash(&hasher, copy, len);
+		}
+		ns[i] = (double)(cpu_time() - begin) / count;
+	}
+	qsort(ns, REPEATS, sizeof(*ns), compare);
+	printf("flow hash, %-8s %5.1f ns/packet  (%.1f to %.1f)%s\n", name, ns[REPEATS / 2], ns[0],
+	       ns[REPEATS - 1], sum ? "" : ".");
+}
+
+static void flows_measure(void)
+{
+	static const uint8_t ipv4[38] = {[12] = 0x08, [14] = 0x45, [23] = 6, [26] = 10, [30] = 11};
+	static const uint8_t ipv6[58] = {
+		[12] = 0x86, [13] = 0xdd, [14] = 0x60, [20] = 6, [22] = 0xfe, [38] = 0xfe};
+
+	flow_measure("IPv4 TCP", ipv4, sizeof(ipv4));
+	flow_measure("IPv6 TCP", ipv6, sizeof(ipv6));
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 3 && !strcmp(argv[1], "--once")) {
@@ -251,9 +329,11 @@ int main(int argc, char **argv)
 	}
 	printf("mem -> bridge -> mem, median of %d runs (least to most)\n", REPEATS);
 	for (unsigned poller = 0; poller < POLLER_MAX; poller++) {
-		measure((enum poller)poller, 64);
-		measure((enum poller)poller, 1);
+		measure((enum poller)poller, 64, false);
+		measure((enum poller)poller, 64, true);
+		measure((enum poller)poller, 1, false);
 	}
+	flows_measure();
 	printf("interrupt, schedule, poll of one packet, complete; median of %d runs (least to "
 	       "most)\n",
 	       REPEATS);

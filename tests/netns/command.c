@@ -696,6 +696,7 @@ static void steers(void **state)
 	assert_string_equal(p.out, "m/0 rps_cpus none, rps_flow_cnt 0\n");
 	engine_signal(rig, &engine, SIGTERM);
 	assert_int_equal(engine.status, 0);
+	unlink(path);
 }
 
 /* Exact words, exit status, and a running engine that does not mind. */
