@@ -235,6 +235,25 @@ int engine_set(struct engine *engine, const struct engine_settings *settings, st
 int engine_cpu_set(struct engine *engine, unsigned cpu, const struct cpu_settings *settings,
 		   struct error *err);
 
+/* The engine's own threads: one of each per engine CPU, but for the workers, which are all alike. */
+enum runner_role { ROLE_IRQ, ROLE_KSOFTIRQD, ROLE_BUSY, ROLE_KWORKER, ROLE_MAX };
+
+/* "irq", "ksoftirqd", "busy", "kworker"; and back: -EINVAL. */
+const char *runner_role_name(enum runner_role role);
+int runner_role_parse(const char *name, enum runner_role *out);
+
+struct runner_settings {
+	bool class_set, cpus_set; /* cpus: of workers only; empty means the engine's */
+	struct placement placement;
+};
+
+/*
+ * Places irq/CPU, ksoftirqd/CPU, busy/CPU, or all workers (cpu is ignored), now and when they come
+ * again. What is not set stays. -ENODEV: not an engine CPU; -EINVAL; -EPERM: all is as it was.
+ */
+int engine_runner_set(struct engine *engine, enum runner_role role, unsigned cpu,
+		      const struct runner_settings *settings, struct error *err);
+
 /*
  * A context for a thread of the application's own that allocates, sends or frees packets. It polls
  * nothing, so what it has sent with port_transmit goes out at its context_kick(), at the latest

@@ -43,16 +43,44 @@ static int load_measure(const struct rebalance *r, struct load *out)
 	return rc ? complain("no memory") : DONE;
 }
 
-/* By softirq or busy-poll, which poll where its CPU is; and not where a person wants it. */
+/* Polled where its CPU is. */
+static bool poller_stays(const struct load_napi *napi)
+{
+	return napi->poller == POLLER_SOFTIRQ || napi->poller == POLLER_BUSY_POLL;
+}
+
+/* Not where a person wants it. */
 static bool movable(const struct rebalance *r, const struct load_napi *napi)
 {
 	const struct queue_record *record = napi->record;
 
-	if (napi->poller != POLLER_SOFTIRQ && napi->poller != POLLER_BUSY_POLL)
+	if (!poller_stays(napi))
 		return false;
 	if (!strcmp(record->port_name, "backlog"))
 		return false; /* that of its CPU */
 	return r->force || !record->cpu_pinned;
+}
+
+/*
+ * A NAPI takes its share of what the CPU's own threads do along, the part outside of polls too; and
+ * polls last longer than the CPU time in them where others want the CPU.
+ */
+static void loads_scale(struct rebalance *r)
+{
+	const struct load *load = &r->before;
+
+	for (uint32_t cpu = 0; cpu < load->cpus_n; cpu++) {
+		double sum = 0;
+
+		for (uint32_t i = 0; i < load->napis_n; i++) {
+			if (r->napis[i].cpu == cpu && poller_stays(&load->napis[i]))
+				sum += load->napis[i].load;
+		}
+		for (uint32_t i = 0; i < load->napis_n && sum > 0; i++) {
+			if (r->napis[i].cpu == cpu && poller_stays(&load->napis[i]))
+				r->napis[i].load *= load->cpus[cpu].own / sum;
+		}
+	}
 }
 
 static int plan_make(struct rebalance *r)
@@ -74,6 +102,7 @@ static int plan_make(struct rebalance *r)
 		r->napis[i].load = load->napis[i].load;
 		r->napis[i].movable = cpu < load->cpus_n && movable(r, &load->napis[i]);
 	}
+	loads_scale(r);
 	r->moves = plan_moves(r->napis, load->napis_n, r->expected, load->cpus_n);
 	return DONE;
 }
@@ -146,7 +175,7 @@ static int json_print(const struct rebalance *r)
 						napi->record->port_name, "queue",
 						(int)napi->record->queue, "from", (int)napi->cpu,
 						"to", (int)r->before.cpus[r->napis[i].to].cpu,
-						"load", percent(napi->load)));
+						"load", percent(r->napis[i].load)));
 	}
 	o = json_pack("{s:I, s:b, s:o, s:o}", "interval_ns", (json_int_t)r->before.ns, "made",
 		      (int)r->observed, "cpus", cpus, "moves", moves);
@@ -188,7 +217,7 @@ static void moves_print(const struct rebalance *r)
 		table_cell(table, COLOUR_NONE, "%.31s/%u", napi->record->port_name,
 			   napi->record->queue);
 		table_cell(table, COLOUR_NONE, "%s", poller_name((enum poller)napi->poller));
-		table_cell(table, COLOUR_NONE, "%.1f%%", napi->load * 100);
+		table_cell(table, COLOUR_NONE, "%.1f%%", r->napis[i].load * 100);
 		table_cell(table, COLOUR_NONE, "%u", napi->cpu);
 		table_cell(table, COLOUR_NONE, "%u", r->before.cpus[r->napis[i].to].cpu);
 	}

@@ -26,6 +26,8 @@ static const char *key_names(const struct target *target)
 		return ENGINE_WISH_KEYS;
 	case TARGET_CPU:
 		return CPU_WISH_KEYS;
+	case TARGET_RUNNER:
+		return RUNNER_WISH_KEYS;
 	default:
 		return WISH_KEYS;
 	}
@@ -39,6 +41,8 @@ static int key_take(const struct target *target, struct asked *asked, const char
 		return engine_wish_key(&asked->engine, key, value, err);
 	case TARGET_CPU:
 		return cpu_wish_key(&asked->cpu, key, value, err);
+	case TARGET_RUNNER:
+		return runner_wish_key(&asked->wish, key, value, err);
 	default:
 		return wish_key(&asked->wish, key, value, err);
 	}
@@ -248,6 +252,30 @@ static void engine_print(const struct engine_settings *asked, const json_t *answ
 		cpu_print(&asked->cpus, json_array_get(cpus, i));
 }
 
+/* As the kernel has them now. */
+static void runners_print(const struct target *target, const struct wish *wish,
+			  const json_t *answer, int pid)
+{
+	const json_t *tids = json_object_get(answer, "tids");
+	char text[256];
+
+	if (!json_array_size(tids))
+		printf("%s: kept, as there is no such thread now\n",
+		       runner_role_name(target->role));
+	for (size_t i = 0; i < json_array_size(tids); i++) {
+		int tid = (int)json_integer_value(json_array_get(tids, i));
+		json_t *thread = view_thread(pid, tid);
+
+		printf("%s", view_text(thread, "name"));
+		if (wish->class_set)
+			printf(" class %s,", view_class(thread, text));
+		if (wish->cpus_set)
+			printf(" cpus %s,", view_text(thread, "cpus"));
+		printf(" thread %d\n", tid);
+		json_decref(thread);
+	}
+}
+
 static int set_ask(const struct rundir *dir, json_t *request, const struct target *target,
 		   const struct asked *asked)
 {
@@ -275,6 +303,9 @@ static int set_ask(const struct rundir *dir, json_t *request, const struct targe
 	case TARGET_CPU:
 		cpu_print(&asked->cpu, answer);
 		break;
+	case TARGET_RUNNER:
+		runners_print(target, &asked->wish, answer, (int)rundir_owner(dir));
+		break;
 	}
 	json_decref(answer);
 	return DONE;
@@ -283,14 +314,16 @@ static int set_ask(const struct rundir *dir, json_t *request, const struct targe
 static json_t *set_request(const struct target *target, json_t *keys)
 {
 	static const char *const requests[] = {
-		[TARGET_PORT] = "set",
-		[TARGET_CPU] = "cpu",
-		[TARGET_ENGINE] = "engine",
+		[TARGET_PORT] = "set",	      [TARGET_CPU] = "cpu",
+		[TARGET_RUNNER] = "runner",   [TARGET_ENGINE] = "engine",
 		[TARGET_DEFAULT] = "default",
 	};
 	json_t *request = json_pack("{s:s, s:O}", "request", requests[target->kind], "keys", keys);
 
-	if (target->kind == TARGET_CPU)
+	if (target->kind == TARGET_RUNNER)
+		json_object_set_new(request, "runner", json_string(runner_role_name(target->role)));
+	if (target->kind == TARGET_CPU ||
+	    (target->kind == TARGET_RUNNER && target->role != ROLE_KWORKER))
 		json_object_set_new(request, "cpu", json_integer(target->cpu));
 	if (target->kind == TARGET_PORT)
 		json_object_set_new(request, "port", json_string(target->port));
@@ -316,7 +349,8 @@ static int set_run(int argc, char **argv)
 			return rc;
 	}
 	if (argc - optind < 2)
-		return misused("set: give PORT[/QUEUE], default, engine or cpu/N, then KEY=VALUE…");
+		return misused("set: give PORT[/QUEUE], default, engine, cpu/N or a thread, then "
+			       "KEY=VALUE…");
 	if (target_parse(argv[optind], &target, &err))
 		return misused("%s", err.text);
 	rc = which_dir(&which, &dir);
@@ -356,6 +390,10 @@ const struct command command_set = {
 		 "Port backlog has a queue per engine CPU, for what is steered there: its poller "
 		 "and\n"
 		 "threads are set like a port's.\n\n"
+		 "Of irq/N, ksoftirqd/N, busy/N (N: the CPU) and kworker (all of them), as keys of "
+		 "a "
+		 "thread:\n"
+		 "class, nice, priority, and cpus of kworker.\n\n"
 		 "A thread of its own is what poller thread gives to each queue; cpus and class "
 		 "are\n"
 		 "kept for it while another polls.\n\n"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,17 +21,43 @@ static int cpu_take(const char *text, struct target *out, struct error *err)
 	return 0;
 }
 
+/* "irq/N", "ksoftirqd/N", "busy/N", "kworker". 1: it is none of them. */
+static int runner_take(const char *text, struct target *out, struct error *err)
+{
+	const char *slash = strchr(text, '/');
+	char name[16];
+
+	if (snprintf(name, sizeof(name), "%.*s", slash ? (int)(slash - text) : 16, text) > 15 ||
+	    runner_role_parse(name, &out->role))
+		return 1;
+	out->kind = TARGET_RUNNER;
+	if (!slash && out->role == ROLE_KWORKER)
+		return 0;
+	if (out->role == ROLE_KWORKER || !slash || !slash[1] || strlen(slash) > 5 ||
+	    slash[1 + strspn(slash + 1, "0123456789")] || atoi(slash + 1) >= CPU_MAX)
+		return error_set(err, -EINVAL,
+				 "\"%.60s\": the engine's threads are irq/N, ksoftirqd/N and "
+				 "busy/N, N being the CPU, and kworker, all of them",
+				 text);
+	out->cpu = (unsigned)atoi(slash + 1);
+	return 0;
+}
+
 int target_parse(const char *text, struct target *out, struct error *err)
 {
 	const char *slash = strrchr(text, '/');
 	bool queue = slash && slash[1] && slash[1 + strspn(slash + 1, "0123456789")] == '\0';
 	size_t n = queue ? (size_t)(slash - text) : strlen(text);
+	int rc;
 
 	*out = (struct target){.queue = -1};
 	if (!strcmp(text, "engine") || !strcmp(text, "default")) {
 		out->kind = *text == 'e' ? TARGET_ENGINE : TARGET_DEFAULT;
 		return 0;
 	}
+	rc = runner_take(text, out, err);
+	if (rc != 1)
+		return rc;
 	if (!strncmp(text, "cpu", 3) && (!text[3] || text[3] == '/'))
 		return cpu_take(text + 3, out, err);
 	if (n == 0 || n >= sizeof(out->port))

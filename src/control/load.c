@@ -13,6 +13,7 @@
 
 struct sample_thread {
 	int tid;
+	bool own; /* of one engine CPU */
 	struct thread_usage usage;
 };
 
@@ -71,13 +72,14 @@ int thread_usage_read(int pid, int tid, struct thread_usage *out)
 	return 0;
 }
 
-static void thread_add(struct load_sample *s, int tid)
+static void thread_add(struct load_sample *s, int tid, bool own)
 {
 	struct sample_thread *thread = &s->threads[s->threads_n];
 
 	if (!tid || thread_usage_read(s->file->pid, tid, &thread->usage))
 		return;
 	thread->tid = tid;
+	thread->own = own;
 	s->threads_n++;
 }
 
@@ -90,17 +92,17 @@ static void threads_read(struct load_sample *s)
 
 		if (!r->in_use)
 			continue;
-		thread_add(s, r->irq_tid);
-		thread_add(s, r->ksoftirqd_tid);
-		thread_add(s, r->busy_tid);
+		thread_add(s, r->irq_tid, true);
+		thread_add(s, r->ksoftirqd_tid, true);
+		thread_add(s, r->busy_tid, true);
 	}
 	for (uint32_t i = 0; i < COUNTERS_WORKERS; i++)
-		thread_add(s, file->worker_tid[i]);
+		thread_add(s, file->worker_tid[i], false);
 	for (uint32_t i = 0; i < file->queues; i++) {
 		const struct queue_record *r = counters_queue_at(file, i);
 
 		if (r->in_use)
-			thread_add(s, r->tid);
+			thread_add(s, r->tid, false);
 	}
 }
 
@@ -198,6 +200,8 @@ static void thread_count(const struct load_sample *before, const struct sample_t
 		here->use += used;
 	if (there)
 		there->use += used;
+	if (here && now->own)
+		here->own += 2 * used;
 }
 
 static void napi_count(const struct sample_napi *was, const struct sample_napi *now,
@@ -241,6 +245,7 @@ static void cpus_finish(struct load *load)
 		 */
 		if (cpu->load < cpu->use - cpu->empty)
 			cpu->load = cpu->use - cpu->empty;
+		cpu->own = cpu->own > cpu->empty ? cpu->own - cpu->empty : 0;
 		if (!i || cpu->load > load->most) {
 			load->most = cpu->load;
 			load->most_cpu = cpu->cpu;

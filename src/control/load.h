@@ -36,6 +36,7 @@ struct load_cpu {
 	double use;   /* of the engine's threads, a share of the time: 0..1 */
 	double empty; /* busy-poll's polls that found nothing */
 	double load;  /* without those */
+	double own;   /* of that, by irq/N, ksoftirqd/N and busy/N, which goes where NAPIs go */
 };
 
 struct load_napi {

@@ -40,6 +40,8 @@ static int key_take(struct request *request, const char *key, const char *value,
 		return engine_wish_key(&request->engine, key, value, err);
 	case REQUEST_CPU:
 		return cpu_wish_key(&request->cpu_settings, key, value, err);
+	case REQUEST_RUNNER:
+		return runner_wish_key(&request->wish, key, value, err);
 	default:
 		return wish_key(&request->wish, key, value, err);
 	}
@@ -87,6 +89,27 @@ static int set_take(struct request *request, json_t *root, struct error *err)
 	if (!rc && wish_empty(&request->wish))
 		return error_set(err, -EINVAL, "nothing to set: the keys are " WISH_KEYS);
 	return rc;
+}
+
+static int runner_take(struct request *request, json_t *root, struct error *err)
+{
+	json_t *cpu = json_object_get(root, "cpu");
+	struct runner_settings settings;
+	char name[16];
+	int rc = text_take("runner", json_object_get(root, "runner"), name, sizeof(name), err);
+
+	if (rc)
+		return rc;
+	if (runner_role_parse(name, &request->role))
+		return error_set(err, -EINVAL,
+				 "\"runner\" is irq, ksoftirqd, busy or kworker, not %s", name);
+	if (request->role != ROLE_KWORKER &&
+	    (!json_is_integer(cpu) || json_integer_value(cpu) < 0 ||
+	     json_integer_value(cpu) >= CPU_MAX))
+		return error_set(err, -ERANGE, "\"cpu\" is a number 0..%d", CPU_MAX - 1);
+	request->cpu = (unsigned)json_integer_value(cpu);
+	rc = keys_take(request, json_object_get(root, "keys"), err);
+	return rc ? rc : runner_wish_settings(&request->wish, &settings, err);
 }
 
 static int move_take(struct request *request, json_t *root, struct error *err)
@@ -177,6 +200,7 @@ static const struct {
 	[REQUEST_DEFAULT] = {"default", default_take, {"request", "id", "keys"}},
 	[REQUEST_ENGINE] = {"engine", engine_take, {"request", "id", "keys"}},
 	[REQUEST_CPU] = {"cpu", cpu_take, {"request", "id", "cpu", "keys"}},
+	[REQUEST_RUNNER] = {"runner", runner_take, {"request", "id", "runner", "cpu", "keys"}},
 	[REQUEST_ADD] = {"add", add_take, {"request", "id", "spec", "keys"}},
 	[REQUEST_MOVE] = {"move", move_take, {"request", "id", "port", "queue", "cpu"}},
 	[REQUEST_REMOVE] = {"remove", remove_take, {"request", "id", "port"}},
@@ -219,7 +243,7 @@ static int root_take(struct request *request, json_t *root, struct error *err)
 	if (!name || kind == sizeof(kinds) / sizeof(*kinds))
 		return error_set(err, -EINVAL,
 				 "unknown request \"%.40s\": the requests are ping, set, default, "
-				 "engine, cpu, add, move, remove, fdb, stop",
+				 "engine, cpu, runner, add, move, remove, fdb, stop",
 				 name ? name : "");
 	request->kind = (enum request_kind)kind;
 	rc = members_check(request->kind, root, err);

@@ -16,6 +16,7 @@ enum request_kind {
 	REQUEST_DEFAULT,
 	REQUEST_ENGINE,
 	REQUEST_CPU,
+	REQUEST_RUNNER,
 	REQUEST_ADD,
 	REQUEST_REMOVE,
 	REQUEST_MOVE,
@@ -30,7 +31,8 @@ struct request {
 	int queue;		  /* set, move; < 0: all */
 	struct wish wish;	  /* set, default */
 	struct engine_settings engine;
-	unsigned cpu; /* cpu, move */
+	unsigned cpu; /* cpu, move, runner */
+	enum runner_role role;
 	struct cpu_settings cpu_settings;
 	struct setup_port *add; /* add. Owned */
 };

@@ -82,6 +82,41 @@ static int set_answer(struct service *service, const struct request *request, js
 	return 0;
 }
 
+/* The threads that are there now, which the caller can look at. */
+static int runner_answer(struct service *service, const struct request *request, json_t *answer,
+			 struct error *err)
+{
+	const struct counters_file *file = engine_counters(service->engine);
+	json_t *tids = json_array();
+	struct runner_settings settings;
+	int rc = runner_wish_settings(&request->wish, &settings, err);
+
+	if (!rc)
+		rc = engine_runner_set(service->engine, request->role, request->cpu, &settings,
+				       err);
+	if (rc) {
+		json_decref(tids);
+		return rc;
+	}
+	for (uint32_t i = 0; i < file->cpus && request->role != ROLE_KWORKER; i++) {
+		const struct cpu_record *r =
+			(const struct cpu_record *)((const char *)file + file->cpu_offset +
+						    (size_t)i * file->cpu_size);
+		int tid = request->role == ROLE_IRQ	    ? r->irq_tid
+			  : request->role == ROLE_KSOFTIRQD ? r->ksoftirqd_tid
+							    : r->busy_tid;
+
+		if (r->in_use && r->cpu == request->cpu && tid)
+			json_array_append_new(tids, json_integer(tid));
+	}
+	for (uint32_t i = 0; i < COUNTERS_WORKERS && request->role == ROLE_KWORKER; i++) {
+		if (file->worker_tid[i])
+			json_array_append_new(tids, json_integer(file->worker_tid[i]));
+	}
+	json_object_set_new(answer, "tids", tids);
+	return 0;
+}
+
 static int move_answer(struct service *service, const struct request *request, json_t *answer,
 		       struct error *err)
 {
@@ -250,6 +285,8 @@ static int request_carry_out(struct service *service, struct request *request, j
 		return cpu_answer(service, request, answer, err);
 	case REQUEST_ADD:
 		return add_answer(service, request, answer, err);
+	case REQUEST_RUNNER:
+		return runner_answer(service, request, answer, err);
 	case REQUEST_MOVE:
 		return move_answer(service, request, answer, err);
 	case REQUEST_REMOVE:

@@ -68,9 +68,13 @@ static int name_check(const struct port_config *config, struct error *err)
 		const char *name, *means;
 	} reserved[] = {
 		{"backlog", "an engine CPU's backlog"},
+		{"busy", "a thread of the engine's"},
 		{"cpu", "an engine CPU"},
 		{"default", "NAPIs to come"},
 		{"engine", "the engine itself"},
+		{"irq", "a thread of the engine's"},
+		{"ksoftirqd", "a thread of the engine's"},
+		{"kworker", "a thread of the engine's"},
 	};
 	const char *name = config->name;
 

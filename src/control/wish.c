@@ -265,3 +265,32 @@ int wish_settings(const struct wish *wish, struct queue_settings *out, struct er
 	};
 	return 0;
 }
+
+int runner_wish_key(struct wish *wish, const char *key, const char *value, struct error *err)
+{
+	static const char *const keys[] = {"cpus", "class", "nice", "priority"};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+		if (!strcmp(keys[i], key))
+			return wish_key(wish, key, value, err);
+	}
+	return error_set(err, -ENOENT,
+			 "unknown key \"%.40s\": the keys of a thread are " RUNNER_WISH_KEYS, key);
+}
+
+int runner_wish_settings(const struct wish *wish, struct runner_settings *out, struct error *err)
+{
+	struct queue_settings settings;
+	int rc = wish_settings(wish, &settings, err);
+
+	if (rc)
+		return rc;
+	if (!settings.class_set && !settings.cpus_set)
+		return error_set(err, -EINVAL, "nothing to set: the keys are " RUNNER_WISH_KEYS);
+	*out = (struct runner_settings){
+		.class_set = settings.class_set,
+		.cpus_set = settings.cpus_set,
+		.placement = settings.placement,
+	};
+	return 0;
+}

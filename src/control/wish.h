@@ -43,6 +43,12 @@ int wish_settings(const struct wish *wish, struct queue_settings *out, struct er
 /* "0-3,8", or "any", which gives the empty set; or an error that names the key. */
 int cpus_parse(const char *key, const char *text, struct cpuset *out, struct error *err);
 
+/* Of the engine's own threads: cpus, class, nice and priority of the above. -ENOENT as above. */
+#define RUNNER_WISH_KEYS "cpus, class, nice, priority"
+int runner_wish_key(struct wish *wish, const char *key, const char *value, struct error *err);
+/* -EINVAL: nothing to set, or as wish_settings. */
+int runner_wish_settings(const struct wish *wish, struct runner_settings *out, struct error *err);
+
 /* A decimal number that is all of the text and in min..max, or an error that names the key. */
 int number_parse(const char *key, const char *text, long long min, long long max, long long *out,
 		 struct error *err);

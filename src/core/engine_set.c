@@ -23,6 +23,23 @@ static int class_check(const struct placement *p, struct error *err)
 		       : error_set(err, -ERANGE, "nice %d: must be -20 to 19", p->level);
 }
 
+int engine_cpus_check(struct engine *engine, const struct cpuset *cpus, struct error *err)
+{
+	struct cpuset may;
+	char there[128];
+	unsigned cpu = 0;
+
+	machine_cpus(engine->machine, &may);
+	while ((cpu = cpuset_next(cpus, cpu)) < CPU_MAX && cpuset_has(&may, cpu))
+		cpu++;
+	cpuset_format(&may, there, sizeof(there));
+	if (cpu < CPU_MAX)
+		return error_set(err, -EINVAL,
+				 "cpus: CPU %u cannot be used: this process may run on CPUs %s",
+				 cpu, there);
+	return 0;
+}
+
 /* What a set would do, checked before any of it is done. */
 static int settings_check(struct engine *engine, const char *port, const struct queue_settings *s,
 			  struct error *err)
@@ -47,20 +64,11 @@ static int settings_check(struct engine *engine, const char *port, const struct 
 		if (rc)
 			return rc;
 	}
-	if (s->cpus_set && !cpuset_empty(&s->placement.cpus)) {
-		struct cpuset may;
-		unsigned cpu = 0;
+	if (s->cpus_set) {
+		int rc = engine_cpus_check(engine, &s->placement.cpus, err);
 
-		machine_cpus(engine->machine, &may);
-		while ((cpu = cpuset_next(&s->placement.cpus, cpu)) < CPU_MAX &&
-		       cpuset_has(&may, cpu))
-			cpu++;
-		cpuset_format(&may, there, sizeof(there));
-		if (cpu < CPU_MAX)
-			return error_set(err, -EINVAL,
-					 "cpus: CPU %u cannot be used: this process may run on "
-					 "CPUs %s",
-					 cpu, there);
+		if (rc)
+			return rc;
 	}
 	if (s->napi_defer_hard_irqs_set && s->napi_defer_hard_irqs > NAPI_DEFER_HARD_IRQS_MAX)
 		return error_set(err, -ERANGE, "napi_defer_hard_irqs %u: must be 0 to %u",

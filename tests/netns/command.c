@@ -428,6 +428,67 @@ static void sets_keep(void **state)
 	assert_true(notified(rig, "STOPPING=1", 0));
 }
 
+/* The threads of every poller, placed live; kept for those that are not there; all or none. */
+static void places_runners(void **state)
+{
+	static const struct {
+		const char *arguments;
+		int status;
+		const char *says;
+	} cases[] = {
+		{"irq/0 cpus=0", 1, "irq/0: cpus: it is the thread of CPU 0; move NAPIs with cpu="},
+		{"irq/1000 nice=1", 1, "irq/1000: not an engine CPU; those are 0"},
+		{"kworker cpus=1000", 1,
+		 "cpus: CPU 1000 cannot be used: this process may run on CPUs 0"},
+		{"irq/0 weight=3", 2,
+		 "unknown key \"weight\": the keys of a thread are cpus, class, nice, priority"},
+		{"kworker/1 nice=1", 2,
+		 "\"kworker/1\": the engine's threads are irq/N, ksoftirqd/N and busy/N, N being "
+		 "the CPU, and kworker, all of them"},
+		{"busy nice=1", 2, "\"busy\": the engine's threads are irq/N"},
+	};
+	struct rig *rig = *state;
+	struct process engine, p;
+	json_t *view, *o;
+
+	engine_start(rig, &engine, "run --cpus 0 --run-dir %s %s %s", rig->base, rig->spec[0],
+		     rig->spec[1]);
+	assert_int_equal(
+		napier(rig, &p, "set --run-dir %s irq/0 class=fifo priority=33", rig->base), 0);
+	assert_memory_equal(p.out, "irq/0 class fifo priority 33, thread ", 37);
+	assert_int_equal(napier(rig, &p, "set --run-dir %s ksoftirqd/0 nice=7", rig->base), 0);
+	assert_int_equal(napier(rig, &p, "set --run-dir %s busy/0 nice=3", rig->base), 0);
+	assert_string_equal(p.out, "busy: kept, as there is no such thread now\n");
+	assert_int_equal(
+		napier(rig, &p, "set --run-dir %s p0 poller=busy-poll idle_suspend=9", rig->base),
+		0);
+	assert_int_equal(napier(rig, &p, "set --run-dir %s p1 poller=workqueue", rig->base), 0);
+	assert_int_equal(napier(rig, &p, "set --run-dir %s kworker nice=4 cpus=0", rig->base), 0);
+	assert_non_null(strstr(p.out, "kworker/1 class fair nice 4, cpus 0, thread "));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		assert_int_equal(
+			napier(rig, &p, "set --run-dir %s %s", rig->base, cases[i].arguments),
+			cases[i].status);
+		if (!strstr(p.err, cases[i].says))
+			fail_msg("%s: %s", cases[i].arguments, p.err);
+	}
+	view = show_json(rig, "");
+	o = find(view, "runners", "name", "irq/0");
+	assert_int_equal(number(o, "priority"), 33);
+	assert_int_equal(number(json_object_get(o, "asked"), "priority"), 33);
+	o = find(view, "runners", "name", "ksoftirqd/0");
+	assert_int_equal(number(o, "nice"), 7);
+	o = find(view, "runners", "name", "busy/0");
+	assert_int_equal(number(o, "nice"), 3);
+	assert_int_equal(number(json_object_get(o, "asked"), "nice"), 3);
+	o = find(view, "runners", "name", "kworker/0");
+	assert_int_equal(number(o, "nice"), 4);
+	assert_string_equal(text(json_object_get(o, "asked"), "cpus"), "0");
+	json_decref(view);
+	engine_signal(rig, &engine, SIGTERM);
+	assert_int_equal(engine.status, 0);
+}
+
 /* Asked for at the start, live, as the default; shown with what it chose; ended by another. */
 static void chooses_pollers(void **state)
 {
@@ -499,8 +560,8 @@ static void rebalances(void **state)
 		view = show_json(rig, "");
 		cpus = number(find(view, "napis", "port", "p0"), "cpu") +
 		       number(find(view, "napis", "port", "p1"), "cpu");
-		assert_int_equal(json_array_size(json_object_get(o, "moves")), cpus ? 1 : 0);
-		assert_int_equal(json_is_true(json_object_get(o, "made")), cpus ? 1 : 0);
+		assert_int_equal(json_array_size(json_object_get(o, "moves")), cpus);
+		assert_int_equal(json_is_true(json_object_get(o, "made")), cpus != 0);
 		json_decref(view);
 		json_decref(o);
 	}
@@ -732,7 +793,8 @@ static void refuses_sets(void **state)
 		 "gro_flush_timeout=2000000000: out of range 0..1000000000"},
 		{"set p0 napi_defer_hard_irqs=-1", 2,
 		 "napi_defer_hard_irqs=-1: out of range 0..1000000"},
-		{"set p0", 2, "set: give PORT[/QUEUE], default, engine or cpu/N, then KEY=VALUE…"},
+		{"set p0", 2,
+		 "set: give PORT[/QUEUE], default, engine, cpu/N or a thread, then KEY=VALUE…"},
 		{"set cpu deferral=never", 2,
 		 "\"cpu\": an engine CPU is written cpu/N, N being 0..1023, and all of them "
 		 "engine"},
@@ -744,7 +806,7 @@ static void refuses_sets(void **state)
 		 "unknown deferral \"sometimes\": the policies are never, "
 		 "restart-limit, looped:TICKS, ksoftirqd-running"},
 		{"set engine", 2,
-		 "set: give PORT[/QUEUE], default, engine or cpu/N, then KEY=VALUE…"},
+		 "set: give PORT[/QUEUE], default, engine, cpu/N or a thread, then KEY=VALUE…"},
 		{"set p0 weight=65", 2, "weight=65: out of range 1..64"},
 		{"set p0 class=fifo", 2, "class=fifo needs priority=1..99"},
 		{"set p0/64 weight=1", 2, "p0/64: queues are 0..63"},
@@ -1385,6 +1447,7 @@ int main(void)
 		in_rig(shows_outside_changes),
 		in_rig(shows_runners),
 		in_rig(chooses_pollers),
+		in_rig(places_runners),
 		in_rig(rebalances),
 		in_rig(sets_keep),
 		in_rig(sets_engine),

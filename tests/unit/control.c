@@ -61,9 +61,9 @@ static void request_refuses(void **state)
 	} wrong[] = {
 		{"[]", "a request is a JSON object"},
 		{"{}", "unknown request \"\": the requests are ping, set, default, engine, "
-		       "cpu, add, move, remove, fdb, stop"},
+		       "cpu, runner, add, move, remove, fdb, stop"},
 		{"{\"request\":1}", "unknown request \"\": the requests are ping, set, default, "
-				    "engine, cpu, add, move, remove, fdb, stop"},
+				    "engine, cpu, runner, add, move, remove, fdb, stop"},
 		{"{\"request\":\"ping\",\"port\":\"a\"}",
 		 "unknown member \"port\": ping has request, id"},
 		{"{\"request\":\"move\",\"port\":\"a\",\"cpu\":1}", "\"queue\" is a number 0..63"},
@@ -160,7 +160,7 @@ static void request_reads_documented(void **state)
 	}
 	fclose(file);
 	assert_false(rc);
-	assert_int_equal(n, 11);
+	assert_int_equal(n, 12);
 }
 
 /* --- the server --------------------------------------------------------------------------------*/
