@@ -82,7 +82,7 @@ int engine_port_add_locked(struct engine *engine, const struct port_config *conf
 /* The softnet of this engine CPU, or NULL: it is none, or away. */
 struct softnet *engine_softnet(struct engine *engine, unsigned cpu);
 /* -EINVAL: the process may not run on one of them. */
-int engine_cpus_check(struct engine *engine, const struct cpuset *cpus, struct error *err);
+int engine_cpus_usable(struct engine *engine, const struct cpuset *cpus, struct error *err);
 /* Any context. The i-th softnet. */
 struct softnet *engine_softnet_at(struct engine *engine, uint32_t i);
 

@@ -94,6 +94,8 @@ static int workers_set(struct engine *engine, const struct runner_settings *sett
 		return rc;
 	}
 	asked_change(&engine->config.worker, &s);
+	if (s.cpus_set)
+		engine->worker_cpus_own = !cpuset_empty(&settings->placement.cpus);
 	workqueue_record_placement(engine);
 	return 0;
 }
@@ -121,6 +123,7 @@ static int cpu_runner_set(struct engine *engine, enum runner_role role, unsigned
 	if (rc)
 		return rc;
 	asked_change(asked, s);
+	softnet->placed = true;
 	softnet_record_placement(softnet);
 	return 0;
 }
@@ -135,7 +138,7 @@ int engine_runner_set(struct engine *engine, enum runner_role role, unsigned cpu
 		return error_set(err, -EINVAL,
 				 "no such thread; there are irq/N, ksoftirqd/N, "
 				 "busy/N, kworker");
-	rc = settings->cpus_set ? engine_cpus_check(engine, &settings->placement.cpus, err) : 0;
+	rc = settings->cpus_set ? engine_cpus_usable(engine, &settings->placement.cpus, err) : 0;
 	if (rc)
 		return rc;
 	engine_lock(engine);

@@ -23,7 +23,7 @@ static int class_check(const struct placement *p, struct error *err)
 		       : error_set(err, -ERANGE, "nice %d: must be -20 to 19", p->level);
 }
 
-int engine_cpus_check(struct engine *engine, const struct cpuset *cpus, struct error *err)
+int engine_cpus_usable(struct engine *engine, const struct cpuset *cpus, struct error *err)
 {
 	struct cpuset may;
 	char there[128];
@@ -65,7 +65,7 @@ static int settings_check(struct engine *engine, const char *port, const struct 
 			return rc;
 	}
 	if (s->cpus_set) {
-		int rc = engine_cpus_check(engine, &s->placement.cpus, err);
+		int rc = engine_cpus_usable(engine, &s->placement.cpus, err);
 
 		if (rc)
 			return rc;

@@ -44,6 +44,7 @@ struct softnet {
 	_Atomic uint32_t deferral; /* DEFERRAL_WORD; control sets it */
 	/* Asked of them: class and level. */
 	struct placement irq_asked, ksoftirqd_asked, busy_asked;
+	bool placed; /* of this CPU in particular, not of all */
 
 	/* Whoever is active. */
 	struct context *context;

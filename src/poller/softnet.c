@@ -24,6 +24,19 @@ static void deferral_store(struct softnet *softnet, enum deferral deferral, uint
 	atomic_store(&softnet->record->looped_ticks, looped_ticks);
 }
 
+/* What was not asked of this CPU's in particular is the engine's, which learns what is refused. */
+static int runner_asked(struct softnet *softnet, const char *name, struct step (*step)(void *),
+			struct placement *engines, struct placement *own, struct runner **out,
+			struct error *err)
+{
+	bool particular = softnet->placed;
+	int rc = runner_begin(softnet, name, step, particular ? own : engines, out, err);
+
+	if (!particular)
+		*own = *engines;
+	return rc;
+}
+
 void softnet_init(struct softnet *softnet, struct engine *engine, unsigned cpu,
 		  struct cpu_record *record)
 {
@@ -49,13 +62,13 @@ int softnet_start(struct softnet *softnet, struct error *err)
 	if (rc)
 		return error_set(err, rc, "no memory for engine CPU %u", softnet->cpu);
 	softnet->wakes = softnet->rested = 0;
-	rc = runner_begin(softnet, "ksoftirqd", softirq_ksoftirqd_step,
-			  &softnet->engine->config.ksoftirqd, &softnet->ksoftirqd, err);
+	rc = runner_asked(softnet, "ksoftirqd", softirq_ksoftirqd_step,
+			  &softnet->engine->config.ksoftirqd, &softnet->ksoftirqd_asked,
+			  &softnet->ksoftirqd, err);
 	if (!rc)
-		rc = runner_begin(softnet, "irq", softirq_irq_step,
-				  &softnet->engine->config.interrupt, &softnet->irq, err);
-	softnet->ksoftirqd_asked = softnet->engine->config.ksoftirqd;
-	softnet->irq_asked = softnet->engine->config.interrupt;
+		rc = runner_asked(softnet, "irq", softirq_irq_step,
+				  &softnet->engine->config.interrupt, &softnet->irq_asked,
+				  &softnet->irq, err);
 	if (rc) {
 		softnet_stop(softnet);
 		return rc;
