@@ -158,13 +158,14 @@ static int cpus_start(struct engine *engine, struct error *err)
 	if (!engine->softnet)
 		return error_set(err, -ENOMEM, "no memory for %u engine CPUs", engine->cpus);
 	memset(engine->softnet, 0, engine->cpus * sizeof(struct softnet));
+	/* All of them before one is started: those that were not are stopped as well. */
 	for (uint32_t i = 0; i < engine->cpus; i++, cpu++) {
-		struct softnet *softnet = &engine->softnet[i];
-		int rc;
-
 		cpu = cpuset_next(&engine->config.cpus, cpu);
-		softnet_init(softnet, engine, cpu, counters_cpu(engine->counters, i));
-		rc = softnet_start(softnet, err);
+		softnet_init(&engine->softnet[i], engine, cpu, counters_cpu(engine->counters, i));
+	}
+	for (uint32_t i = 0; i < engine->cpus; i++) {
+		int rc = softnet_start(&engine->softnet[i], err);
+
 		if (rc)
 			return rc;
 	}

@@ -218,6 +218,32 @@ static void forgets_the_oldest_counters(void **state)
 	scene_end(&s);
 }
 
+/* Whichever of its runners cannot be started: nothing is left, and the next attempt succeeds. */
+static void starts_or_leaves_nothing(void **state)
+{
+	bool started = false;
+
+	(void)state;
+	for (uint32_t n = 1; !started && n < 32; n++) {
+		struct virtual_config config = {.cpus = 3};
+		struct virtual_faults faults = {.start_fails = n};
+		struct engine_config engine_config = {.name = "fails"};
+		struct engine *engine;
+		struct error err = {0};
+
+		assert_int_equal(machine_virtual_create(&config, &engine_config.machine), 0);
+		machine_virtual_faults_set(engine_config.machine, &faults);
+		started = !engine_create(&engine_config, &engine, &err);
+		if (!started) {
+			assert_true(err.text[0]);
+			assert_int_equal(engine_create(&engine_config, &engine, &err), 0);
+		}
+		engine_destroy(engine);
+		machine_destroy(engine_config.machine);
+	}
+	assert_true(started);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -228,6 +254,7 @@ int main(void)
 		cmocka_unit_test(sends_from_a_context_of_its_own),
 		cmocka_unit_test(counts_on_when_it_comes_back),
 		cmocka_unit_test(forgets_the_oldest_counters),
+		cmocka_unit_test(starts_or_leaves_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
