@@ -118,6 +118,7 @@ bool napi_complete(struct napi *napi)
 static bool release_disabled(struct napi *napi, uint32_t state)
 {
 	uint32_t wanted = state & ~(uint32_t)(NAPI_SCHED | NAPI_MISSED | NAPI_DISABLING);
+	struct machine *machine = napi->engine->machine;
 
 	napi_mask(napi);
 	if (!atomic_compare_exchange_strong(&napi->state, &state, wanted | NAPI_DISABLED))
@@ -127,7 +128,8 @@ static bool release_disabled(struct napi *napi, uint32_t state)
 
 		packet_alloc(&napi->engine->context->cache, &p, 1);
 	}
-	machine_notify(napi->engine->machine);
+	/* The NAPI may be gone: who waits for this looks now and then without being told. */
+	machine_notify(machine);
 	return true;
 }
 
