@@ -131,12 +131,17 @@ static int port_fill(struct engine *engine, struct engine_port *ep, struct error
 	return 0;
 }
 
-/* What was set before. The port has its place: this may open another, the backlogs'. */
+/*
+ * What was set before. The port has its place: this may open another, the backlogs'. One that does
+ * not receive has nothing to be steered.
+ */
 static int queues_steer(struct engine_port *ep, struct error *err)
 {
 	struct engine *engine = ep->port.engine;
 	int rc = 0;
 
+	if (ep->port.ops->poll)
+		return 0;
 	for (uint32_t i = 0; !rc && i < ep->port.queues; i++) {
 		struct queue_settings settings;
 
@@ -144,6 +149,14 @@ static int queues_steer(struct engine_port *ep, struct error *err)
 		rc = steer_apply(&ep->napi[i], &settings, SWITCH_TIMEOUT, err);
 	}
 	return rc;
+}
+
+/* Nobody sends to it, and its NAPIs are disabled. */
+static void port_end(struct engine *engine, struct engine_port *ep)
+{
+	engine->port[ep->port.index] = NULL;
+	queues_end(ep);
+	ep->port.ops->close(&ep->port, engine->context);
 }
 
 static int port_begin(struct engine *engine, struct engine_port *ep, struct error *err)
@@ -162,16 +175,10 @@ static int port_begin(struct engine *engine, struct engine_port *ep, struct erro
 	}
 	engine->port[ep->port.index] = &ep->port;
 	rc = queues_steer(ep, err);
-	if (rc) {
-		engine->port[ep->port.index] = NULL;
-		queues_end(ep);
-		ep->port.ops->close(&ep->port, engine->context);
-		return rc;
-	}
-	return 0;
+	if (rc)
+		port_end(engine, ep);
+	return rc;
 }
-
-static int port_remove_locked(struct engine *engine, struct engine_port *ep, struct error *err);
 
 /* A kind that has fallen back to another may have lost what it was asked for. */
 static int tx_add_locked(struct engine *engine, struct engine_port *ep, struct error *err)
@@ -225,7 +232,8 @@ int engine_port_add_locked(struct engine *engine, const struct port_config *conf
 	if (config->tx_napi)
 		rc = tx_add_locked(engine, ep, err);
 	if (rc) {
-		port_remove_locked(engine, ep, NULL);
+		/* It has never been polled, so nothing of it is in a backlog or a handler. */
+		port_end(engine, ep);
 		engine_port_free(ep);
 		return rc;
 	}
@@ -285,14 +293,6 @@ static int queues_disable(struct engine *engine, struct engine_port *ep, int64_t
 					 "port %s: a poll of queue %u does not end; the port stays",
 					 ep->port.name, i);
 	return 0;
-}
-
-/* Nobody sends to it, and its NAPIs are disabled. */
-static void port_end(struct engine *engine, struct engine_port *ep)
-{
-	engine->port[ep->port.index] = NULL;
-	queues_end(ep);
-	ep->port.ops->close(&ep->port, engine->context);
 }
 
 /* From then on who sends kicks. When it fails its queues serve again. */
@@ -396,9 +396,10 @@ int engine_handler_set(struct engine *engine, struct port *port, struct handler 
 	struct handler *before;
 	int rc = 0;
 
-	if (handler && !port->ops->transmit)
-		return error_set(err, -EINVAL, "port %s takes no handler: it is the engine's own",
-				 port->name);
+	if (handler && port->ops->poll)
+		return error_set(err, -EINVAL,
+				 "port %s takes no handler: ports of kind %s receive nothing",
+				 port->name, port->ops->kind);
 	engine_lock(engine);
 	before = port->handler;
 	if (before != handler) {

@@ -9,6 +9,7 @@
 int steer_check(struct engine *engine, const char *port, const struct queue_settings *s,
 		struct error *err)
 {
+	const struct port *opened = engine_port_find(engine, port);
 	char there[128];
 
 	if (!strcmp(port, BACKLOG_PORT) && (s->cpu_set || s->rps_cpus_set || s->rps_flow_set))
@@ -16,6 +17,11 @@ int steer_check(struct engine *engine, const char *port, const struct queue_sett
 				 "backlog: queue N is the backlog of engine CPU N, and is neither "
 				 "moved nor steered: set %s for a port",
 				 s->cpu_set ? "rps_cpus" : "that");
+	if (opened && opened->ops->poll && (s->rps_cpus_set || s->rps_flow_set))
+		return error_set(err, -EINVAL,
+				 "%s: nothing is received there that could be steered: set %s for "
+				 "the ports that receive",
+				 port, s->rps_cpus_set ? "rps_cpus" : "rps_flow_cnt");
 	if (s->rps_flow_set && s->rps_flow_cnt &&
 	    (s->rps_flow_cnt & (s->rps_flow_cnt - 1) || s->rps_flow_cnt > RPS_FLOW_CNT_MAX))
 		return error_set(err, -EINVAL,

@@ -155,6 +155,38 @@ static void removal_is_bounded_over_all_queues(void **state)
 	scene_end(&s);
 }
 
+/*
+ * A port whose TX NAPIs cannot be made is taken back, also while a backlog that its packets would
+ * go to cannot be asked for them.
+ */
+static void a_refused_port_leaves_nothing(void **state)
+{
+	struct queue_settings steered = {.rps_cpus_set = true};
+	struct port_config config;
+	struct error err = {0};
+	struct runner *hog;
+	struct port *port;
+	struct scene s;
+
+	(void)state;
+	scene_begin(&s, true, 5, POLLER_SOFTIRQ);
+	cpuset_add(&steered.rps_cpus, 1);
+	assert_int_equal(engine_queue_set(s.engine, "a", -1, &steered, NULL, NULL), 0);
+	assert_int_equal(port_config_parse("mem:m,name=a-name-of-twenty-nine-bytes-in,tx_napi=yes",
+					   &config, NULL),
+			 0);
+	assert_int_equal(engine_queue_set(s.engine, config.name, -1, &steered, NULL, NULL), 0);
+	hog = hog_start(&s, 1);
+	napi_schedule(engine_port_find(s.engine, "backlog")->queue[1].napi);
+	assert_int_equal(engine_port_add(s.engine, &config, &port, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "with tx_napi=yes a name has"));
+	for (uint32_t i = 0; i < 64; i++)
+		if (engine_port_at(s.engine, i))
+			assert_string_not_equal(engine_port_at(s.engine, i)->name, config.name);
+	runner_stop(hog);
+	scene_end(&s);
+}
+
 /* Each wrong value beside a right one: it is named, and the right one is not in force either. */
 static void names_wrong_values(void **state)
 {
@@ -226,6 +258,7 @@ int main(void)
 		cmocka_unit_test(a_failing_queue_undoes_the_others),
 		cmocka_unit_test(a_failing_set_forgets_nobody),
 		cmocka_unit_test(removal_is_bounded_over_all_queues),
+		cmocka_unit_test(a_refused_port_leaves_nothing),
 		cmocka_unit_test(names_wrong_values),
 	};
 

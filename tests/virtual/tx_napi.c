@@ -6,6 +6,8 @@
  */
 #include "scene.h"
 
+#include <core/napi.h>
+
 /* A mem port that knows who kicked it last. */
 static struct port_ops told_ops;
 static _Atomic uint64_t kicks_by_others;
@@ -286,6 +288,30 @@ static void refuses(void **state)
 	scene_end(&s);
 }
 
+/* Nothing is received there: no handler, no steering, neither now nor kept from before. */
+static void receives_nothing(void **state)
+{
+	struct queue_settings steered = {.rps_cpus_set = true};
+	struct error err = {0};
+	struct port *tx;
+	struct scene s;
+
+	(void)state;
+	scene_begin(&s, true, 1, POLLER_SOFTIRQ);
+	cpuset_add(&steered.rps_cpus, 1);
+	assert_int_equal(engine_queue_set(s.engine, "out-tx", -1, &steered, NULL, NULL), 0);
+	port_add(&s, "out", NULL);
+	tx = engine_port_find(s.engine, "out-tx");
+	assert_null(tx->queue[0].napi->steer);
+	assert_string_equal(tx->queue[0].napi->record->rps_cpus, "");
+	assert_int_equal(engine_queue_set(s.engine, "out-tx", -1, &steered, NULL, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "out-tx: nothing is received there"));
+	assert_int_equal(engine_handler_set(s.engine, tx, s.cross, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "port out-tx takes no handler"));
+	assert_null(tx->handler);
+	scene_end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -296,6 +322,7 @@ int main(void)
 		cmocka_unit_test(a_due_kick_is_made_up_for),
 		cmocka_unit_test(application_sends),
 		cmocka_unit_test(refuses),
+		cmocka_unit_test(receives_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
