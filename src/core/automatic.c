@@ -280,7 +280,7 @@ static void sample_make(const struct automatic *automatic, const struct napi *na
 	if (now->wakes)
 		s->wait_ns = ((double)now->wake_ns + (double)now->ready_ns) / (double)now->wakes;
 	for (uint32_t i = 0; i < engine->cpus; i++) {
-		if (automatic->cpu[i].idle > s->idle_most)
+		if (!engine->softnet[i].away && automatic->cpu[i].idle > s->idle_most)
 			s->idle_most = automatic->cpu[i].idle;
 	}
 }
