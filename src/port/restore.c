@@ -79,6 +79,8 @@ int restore_note(const char *path, const struct restore_entry *entry)
 
 void restore_forget(const char *path, const struct restore_entry *entry)
 {
+	if (!*path)
+		return;
 	file_rewrite(path, entry, NULL);
 }
 

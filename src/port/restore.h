@@ -26,7 +26,7 @@ struct restore_entry {
 
 /* In place of the one for the same interface. A negative errno; then nothing is noted. */
 int restore_note(const char *path, const struct restore_entry *entry);
-/* What was noted for this interface has been put back. */
+/* What was noted for this interface has been put back. An empty path: nothing was noted. */
 void restore_forget(const char *path, const struct restore_entry *entry);
 
 #endif
