@@ -53,6 +53,14 @@ static void fail(struct crew *crew, uint64_t seed, const char *text)
 	snprintf(crew->failure[i].text, sizeof(crew->failure[i].text), "%s", text);
 }
 
+/* The process's own: it has said what became of the seed. */
+static void fail_mine(struct crew *crew, struct crew_member *member, uint64_t seed,
+		      const char *text)
+{
+	fail(crew, seed, text);
+	atomic_store(&member->state, IDLE);
+}
+
 static void totals_add(struct crew_totals *t, const struct sim_result *r)
 {
 	t->seeds++;
@@ -95,7 +103,7 @@ static bool seed_run(const struct crew_config *config, struct crew *crew,
 	atomic_store(&member->state, RUNNING);
 	alarm(CREW_SEED_SECONDS);
 	if (!sim_run(seed, &config->sim, &result)) {
-		fail(crew, seed, result.failure);
+		fail_mine(crew, member, seed, result.failure);
 		return false;
 	}
 	totals_add(&member->totals, &result);
@@ -104,7 +112,7 @@ static bool seed_run(const struct crew_config *config, struct crew *crew,
 		if (!sim_run(seed, &config->sim, &again) || again.hash != result.hash) {
 			snprintf(text, sizeof(text), "does not repeat: hash %016lx, then %016lx",
 				 (unsigned long)result.hash, (unsigned long)again.hash);
-			fail(crew, seed, text);
+			fail_mine(crew, member, seed, text);
 			return false;
 		}
 	}
@@ -151,15 +159,19 @@ static bool more(const struct crew_config *config, struct crew *crew)
 	return atomic_load(&crew->next) < config->count && atomic_load(&crew->failures) < max;
 }
 
-/* It has ended, so: by itself, after a failing seed, or by a signal in the middle of one. */
+/* It has ended, so: by itself, after a failing seed, or in the middle of one, as a sanitizer does.
+ */
 static int member_end(const struct crew_config *config, struct crew *crew,
 		      struct crew_member *member, int status)
 {
 	char text[128];
 
 	member->pid = 0;
-	if (WIFSIGNALED(status) && atomic_load(&member->state) == RUNNING) {
-		if (WTERMSIG(status) == SIGALRM)
+	if (atomic_load(&member->state) == RUNNING) {
+		if (WIFEXITED(status))
+			snprintf(text, sizeof(text), "ends its process: exit status %d",
+				 WEXITSTATUS(status));
+		else if (WTERMSIG(status) == SIGALRM)
 			snprintf(text, sizeof(text), "does not end in %d s", CREW_SEED_SECONDS);
 		else
 			snprintf(text, sizeof(text), "crashes: %s", strsignal(WTERMSIG(status)));

@@ -6,7 +6,9 @@
 #include "../unit/test.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <sim/crew.h>
 
@@ -91,9 +93,42 @@ static void trace_changes_nothing(void **state)
 	}
 }
 
+static void exits(void *arg, const char *line)
+{
+	(void)arg;
+	(void)line;
+	_exit(3);
+}
+
+static void aborts(void *arg, const char *line)
+{
+	(void)arg;
+	(void)line;
+	kill(getpid(), SIGKILL);
+}
+
+/* A process that ends in the middle of a seed, whichever way: the seed has failed, and is named. */
+static void processes_that_end_are_failures(void **state)
+{
+	static struct crew_result result;
+	struct crew_config config = {.first = 7, .count = 1, .jobs = 1, .sim.trace = exits};
+	struct error err;
+
+	(void)state;
+	assert_int_equal(crew_run(&config, &result, &err), 0);
+	assert_int_equal(result.failures, 1);
+	assert_int_equal(result.failure[0].seed, 7);
+	assert_string_equal(result.failure[0].text, "ends its process: exit status 3");
+	config.sim.trace = aborts;
+	assert_int_equal(crew_run(&config, &result, &err), 0);
+	assert_int_equal(result.failures, 1);
+	assert_string_equal(result.failure[0].text, "crashes: Killed");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(processes_that_end_are_failures),
 		cmocka_unit_test(trace_changes_nothing),
 		cmocka_unit_test(fixed_seeds),
 		cmocka_unit_test(fresh_seeds),
