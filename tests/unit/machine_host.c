@@ -630,9 +630,9 @@ static void names_the_missing_right(void **state)
 		if (runner_start(machine, &config, &r, &err) != -EPERM ||
 		    !strstr(err.text, "irq/0: SCHED_FIFO needs CAP_SYS_NICE"))
 			_exit(2);
-		config.placement = (struct placement){.level = -5};
+		config.placement = (struct placement){.level = -20};
 		if (runner_start(machine, &config, &r, &err) != -EPERM ||
-		    !strstr(err.text, "irq/0: nice -5 needs CAP_SYS_NICE"))
+		    !strstr(err.text, "irq/0: nice -20 needs CAP_SYS_NICE"))
 			_exit(3);
 		/* The default is taken even under nice(1). */
 		if (setpriority(PRIO_PROCESS, 0, 10))
