@@ -36,10 +36,10 @@ static void frames_pass(enum poller poller)
 	at_b = rig_raw(rig, rig->right, NETNS_OUTER);
 	rig_pass(at_a, at_b, true, 0, FRAMES, 0);
 	rig_pass(at_b, at_a, false, 0, FRAMES, 0);
-	assert_int_equal(RIG_SUM(a, received), FRAMES);
-	assert_int_equal(RIG_SUM(a, transmitted), FRAMES);
-	assert_int_equal(RIG_SUM(b, received), FRAMES);
-	assert_int_equal(RIG_SUM(b, transmitted), FRAMES);
+	RIG_SUM_IS(a, received, FRAMES);
+	RIG_SUM_IS(a, transmitted, FRAMES);
+	RIG_SUM_IS(b, received, FRAMES);
+	RIG_SUM_IS(b, transmitted, FRAMES);
 	check_nothing_dropped(a);
 	check_nothing_dropped(b);
 	close(at_a);
@@ -215,7 +215,7 @@ static void queues_share(void **state)
 	/* One flow stays in order, and what the host itself sends on ma is not received from it. */
 	rig_pass(at_a, at_b, true, 0, 2000, 0);
 	rig_pass(host, at_a, false, 5000, 100, 0);
-	assert_int_equal(RIG_SUM(a, received), 2000);
+	RIG_SUM_IS(a, received, 2000);
 	/* Many flows spread. */
 	for (int i = 0; i < 16; i++)
 		rig_tcp(rig, rig->left, rig->right, "10.9.8.2", 100000);
@@ -407,8 +407,8 @@ static void segments_for_mem(void **state)
 		sizeof(payload));
 	assert_true(rig_eventually(four_are_sent, mem));
 	assert_int_equal(counter_read(&mem->queue[0].transmit->bytes), 4 * 1042);
-	assert_int_equal(RIG_SUM(a, received), 1);
-	assert_int_equal(RIG_SUM(a, cloned), 3);
+	RIG_SUM_IS(a, received, 1);
+	RIG_SUM_IS(a, cloned, 3);
 	close(fd);
 	rig_end(rig);
 }

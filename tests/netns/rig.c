@@ -133,6 +133,27 @@ bool rig_eventually(bool (*happened)(void *arg), void *arg)
 	return false;
 }
 
+struct sum_wish {
+	const struct port *port;
+	size_t counter;
+	uint64_t sum;
+};
+
+static bool sum_is(void *arg)
+{
+	const struct sum_wish *wish = arg;
+
+	return rig_sum(wish->port, wish->counter) == wish->sum;
+}
+
+void rig_sum_is(const struct port *port, size_t napi_counter, uint64_t sum)
+{
+	struct sum_wish wish = {.port = port, .counter = napi_counter, .sum = sum};
+
+	rig_eventually(sum_is, &wish);
+	assert_int_equal(rig_sum(port, napi_counter), sum);
+}
+
 struct state_wish {
 	const struct port *port;
 	int state;

@@ -44,10 +44,10 @@ static void frames_pass(enum poller poller)
 	host = rig_raw(rig, rig->inner, "t0");
 	rig_pass(far, host, true, 0, FRAMES, 0);
 	rig_pass(host, far, false, 0, FRAMES, 0);
-	assert_int_equal(RIG_SUM(packet, received), FRAMES);
-	assert_int_equal(RIG_SUM(packet, transmitted), FRAMES);
-	assert_int_equal(RIG_SUM(tap, received), FRAMES);
-	assert_int_equal(RIG_SUM(tap, transmitted), FRAMES);
+	RIG_SUM_IS(packet, received, FRAMES);
+	RIG_SUM_IS(packet, transmitted, FRAMES);
+	RIG_SUM_IS(tap, received, FRAMES);
+	RIG_SUM_IS(tap, transmitted, FRAMES);
 	for (unsigned tags = 1; tags <= 2; tags++) {
 		rig_pass(far, host, true, 0, 1000, tags);
 		rig_pass(host, far, false, 0, 1000, tags);
