@@ -30,7 +30,8 @@ static struct step app_step(void *arg)
 
 	if (!sim->traffic)
 		return STEP(STEP_WAIT);
-	app_send(app);
+	if (!sim->plan.fifo || machine_now(sim->machine) <= sim->patience)
+		app_send(app);
 	return STEP_UNTIL(machine_now(sim->machine) +
 			  (int64_t)random_below(&app->random, 2 * (uint64_t)sim->plan.app_ns));
 }

@@ -137,7 +137,7 @@ struct sim {
 	} app;
 	struct random control;
 	bool traffic;	  /* flows go on */
-	int64_t patience; /* with plan.fifo: they pause after this time */
+	int64_t patience; /* with plan.fifo: they and the application pause after this time */
 	bool faults;	  /* safety phase: things go wrong */
 	struct random fault_random;
 	/* What was asked of the engine. */
