@@ -16,8 +16,9 @@
 #include <poller/thread.h>
 
 /*
- * One step polls for at most budget_usecs, so that control and others of its class get their turn
- * whatever the polls look like: full ones, or ones that just stay under the weight.
+ * One step polls for at most budget_usecs, so that control gets its turn whatever the polls look
+ * like: full ones, or ones that just stay under the weight. After full ones its equals do, too;
+ * under the weight a thread of a real-time class goes on as long as interrupts are there already.
  */
 static struct step thread_step(void *arg)
 {
@@ -38,7 +39,7 @@ static struct step thread_step(void *arg)
 			return STEP(STEP_WAIT);
 		}
 	} while (context->now < limit);
-	return STEP(STEP_AGAIN);
+	return STEP(STEP_YIELD);
 }
 
 /* napi/PORT-QUEUE; the port's name is cut where it must be, the queue's number stays. */

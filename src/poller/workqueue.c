@@ -74,13 +74,23 @@ static struct step worker_rest(struct worker *worker)
 {
 	struct workqueue *wq = worker->workqueue;
 
+	worker->until = 0;
 	atomic_fetch_or(&wq->idle, worker->bit);
 	return STEP(queue_waiting(wq) ? STEP_YIELD : STEP_WAIT);
 }
 
+/* To the next NAPI, or first to others of its class, whom a real-time worker would keep waiting. */
+static struct step worker_next(struct worker *worker)
+{
+	if (worker->context->now < worker->until)
+		return STEP(STEP_AGAIN);
+	worker->until = 0;
+	return STEP(STEP_YIELD);
+}
+
 /*
- * One NAPI, for at most budget_usecs: a round's time is also the time after which a worker should
- * let others run.
+ * One NAPI. All of them together have budget_usecs: a round's time is also the time after which a
+ * worker should let others run.
  */
 static struct step worker_step(void *arg)
 {
@@ -90,7 +100,6 @@ static struct step worker_step(void *arg)
 	struct engine *engine = wq->engine;
 	struct napi *napi = worker->napi;
 	uint32_t work;
-	int64_t limit;
 
 	/*
 	 * Woken by other than worker_wake: whoever looks for an idle one must not find this one.
@@ -105,19 +114,20 @@ static struct step worker_step(void *arg)
 		return worker_rest(worker);
 	worker->napi = NULL;
 	context->now = machine_now(engine->machine);
-	limit = context->now + engine_budget_ns(engine);
+	if (!worker->until)
+		worker->until = context->now + engine_budget_ns(engine);
 	while (napi_poll(napi, context, &work)) {
 		if (queue_waiting(wq)) {
 			queue_put_back(wq, napi);
-			return STEP(STEP_AGAIN);
+			break;
 		}
 		napi_mask(napi);
-		if (context->now >= limit) {
+		if (context->now >= worker->until) {
 			worker->napi = napi;
-			return STEP(STEP_YIELD);
+			break;
 		}
 	}
-	return STEP(STEP_AGAIN);
+	return worker_next(worker);
 }
 
 static int worker_start(struct workqueue *wq, uint32_t i, struct error *err)

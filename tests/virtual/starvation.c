@@ -352,6 +352,70 @@ static void time_squeeze(void **state)
 	endless_end(&s, port, 2);
 }
 
+/* Sends so many packets round in this port for ever that every poll is full. */
+static void goes_round(struct scene *s, struct port *port, struct endless *endless)
+{
+	struct source source = {.scene = s, .port = port, .burst = 64, .interval = 1, .count = 256};
+
+	assert_int_equal(engine_handler_set(s->engine, port, &endless->handler, NULL), 0);
+	source_start(&source);
+	source_stop(&source);
+}
+
+/*
+ * Pollers of a real-time class on one CPU, with full polls for ever: those of the same priority
+ * take turns. Port a by this poller, b by another one; both and their runners have priority 50.
+ */
+static void equals_take_turns(enum poller poller, enum poller other)
+{
+	const struct placement fifo = {.class = RUNNER_FIFO, .level = 50};
+	struct engine_config config = {.poller = poller, .interrupt = fifo, .worker = fifo};
+	struct queue_settings settings = {.class_set = true, .cpus_set = true, .placement = fifo};
+	struct endless endless = {.handler.ops = &endless_ops};
+	uint64_t before[3];
+	struct port *port[3];
+	struct scene s;
+
+	cpuset_add(&config.cpus, 0);
+	config.workers = 2;
+	scene_begin_with(&s, true, 1, config);
+	port[0] = s.a;
+	port[1] = scene_port(&s, "c", NULL);
+	port[2] = s.b;
+	cpuset_add(&settings.placement.cpus, 0);
+	for (int i = 0; i < 3; i++) {
+		settings.poller_set = true;
+		settings.poller = i < 2 ? poller : other;
+		assert_int_equal(
+			engine_queue_set(s.engine, port[i]->name, -1, &settings, NULL, NULL), 0);
+	}
+	for (int i = 0; i < 3; i++)
+		goes_round(&s, port[i], &endless);
+	for (int k = 0; k < 3; k++) {
+		for (int i = 0; i < 3; i++)
+			before[i] = PORT_SUM(port[i], received);
+		scene_run(&s, 50 * NSEC_PER_MSEC);
+		for (int i = 0; i < 3; i++)
+			assert_true(PORT_SUM(port[i], received) > before[i]);
+	}
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(engine_handler_set(s.engine, port[i], s.cross, NULL), 0);
+	scene_end(&s);
+}
+
+static void real_time_equals_take_turns(void **state)
+{
+	(void)state;
+	for (unsigned poller = 0; poller < POLLER_MAX; poller++) {
+		/* irq/0 leaves what is saturated to ksoftirqd, which is of no real-time class. */
+		if (poller == POLLER_SOFTIRQ || poller == POLLER_BUSY_POLL)
+			continue;
+		print_message("  with poller %s\n", poller_name((enum poller)poller));
+		equals_take_turns((enum poller)poller, POLLER_THREAD);
+		equals_take_turns((enum poller)poller, POLLER_WORKQUEUE);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -360,6 +424,7 @@ int main(void)
 		cmocka_unit_test(case_11_slow_handler),
 		cmocka_unit_test(case_12_packet_loop),
 		cmocka_unit_test(case_15_watchdog),
+		cmocka_unit_test(real_time_equals_take_turns),
 		cmocka_unit_test(restart_limit),
 		cmocka_unit_test(budget_squeeze),
 		cmocka_unit_test(time_squeeze),
