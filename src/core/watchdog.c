@@ -16,6 +16,9 @@ static void napi_watch(struct engine *engine, struct napi *napi)
 	uint64_t polls = counter_read(&napi->record->napi.polls);
 	bool stuck = state & NAPI_SCHED && napi->seen_scheduled && polls == napi->seen_polls;
 
+	/* Its holder may change its poller and CPU just now; whoever began that ends it in time. */
+	if (napi->change.pending)
+		return;
 	if (stuck && !napi->stuck) {
 		enum poller poller = napi_state_poller(state);
 		const struct poller_ops *ops = poller_ops(poller);
