@@ -158,12 +158,16 @@ static enum poller poller_of(enum forwarder_kind kind)
  */
 static int settings_file(const char *settings, char port[2][128], struct error *err)
 {
-	int fd = memfd_create("settings", 0);
+	int fd = memfd_create("settings", 0), code;
 
 	if (fd < 0 ||
 	    dprintf(fd, "engine = { %s };\nports = ({ port = \"%s\"; }, { port = \"%s\"; });\n",
-		    settings, port[0], port[1]) < 0)
-		return error_set(err, -errno, "a file for settings: %s", strerror(errno));
+		    settings, port[0], port[1]) < 0) {
+		code = -errno;
+		if (fd >= 0)
+			close(fd);
+		return error_set(err, code, "a file for settings: %s", strerror(-code));
+	}
 	lseek(fd, 0, SEEK_SET);
 	return fd;
 }
