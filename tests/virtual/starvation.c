@@ -370,14 +370,14 @@ static void equals_take_turns(enum poller poller, enum poller other)
 {
 	const struct placement fifo = {.class = RUNNER_FIFO, .level = 50};
 	struct engine_config config = {.poller = poller, .interrupt = fifo, .worker = fifo};
-	struct queue_settings settings = {.class_set = true, .cpus_set = true, .placement = fifo};
+	struct queue_settings settings = {
+		.class_set = true, .cpus_set = true, .placement = fifo, .cpu_set = true};
 	struct endless endless = {.handler.ops = &endless_ops};
 	uint64_t before[3];
 	struct port *port[3];
 	struct scene s;
 
-	cpuset_add(&config.cpus, 0);
-	config.workers = 2;
+	cpuset_add(&config.worker.cpus, 0);
 	scene_begin_with(&s, true, 1, config);
 	port[0] = s.a;
 	port[1] = scene_port(&s, "c", NULL);
