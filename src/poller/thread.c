@@ -16,9 +16,9 @@
 #include <poller/thread.h>
 
 /*
- * One step polls for at most budget_usecs, so that control gets its turn whatever the polls look
- * like: full ones, or ones that just stay under the weight. After full ones its equals do, too;
- * under the weight a thread of a real-time class goes on as long as interrupts are there already.
+ * One step polls for at most budget_usecs, so that control and others of its class get their turn
+ * whatever the polls look like: full ones, or ones that just stay under the weight. (Of a real-time
+ * class only after full ones: under the weight it goes on while interrupts are there already.)
  */
 static struct step thread_step(void *arg)
 {
@@ -39,7 +39,8 @@ static struct step thread_step(void *arg)
 			return STEP(STEP_WAIT);
 		}
 	} while (context->now < limit);
-	return STEP(STEP_YIELD);
+	return STEP(atomic_load_explicit(&thread->yields, memory_order_relaxed) ? STEP_YIELD
+										: STEP_AGAIN);
 }
 
 /* napi/PORT-QUEUE; the port's name is cut where it must be, the queue's number stays. */
@@ -71,6 +72,7 @@ static int thread_prepare(struct napi *napi, struct softnet *softnet, struct err
 	thread_name(napi, config.name);
 	config.arg = thread;
 	config.placement = settings.placement;
+	thread->yields = settings.placement.class == RUNNER_FIFO;
 	if (cpuset_empty(&config.placement.cpus))
 		config.placement.cpus = engine->config.cpus;
 	rc = runner_start(engine->machine, &config, &thread->runner, err);
@@ -119,6 +121,7 @@ int poller_thread_place(struct napi *napi, const struct queue_settings *settings
 {
 	const struct placement *wanted = &settings->placement;
 	struct runner_observation seen;
+	int rc;
 
 	if (!napi->thread || !(settings->cpus_set || settings->class_set))
 		return 0;
@@ -130,7 +133,10 @@ int poller_thread_place(struct napi *napi, const struct queue_settings *settings
 		seen.placement.class = wanted->class;
 		seen.placement.level = wanted->level;
 	}
-	return runner_place(napi->thread->runner, &seen.placement);
+	rc = runner_place(napi->thread->runner, &seen.placement);
+	if (!rc)
+		atomic_store(&napi->thread->yields, seen.placement.class == RUNNER_FIFO);
+	return rc;
 }
 
 const struct poller_ops thread_poller = {

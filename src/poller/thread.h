@@ -10,6 +10,7 @@ struct poller_thread {
 	struct context *context;
 	bool holds;	      /* the token; only its own step looks */
 	_Atomic bool granted; /* the token is here, to be picked up by the step */
+	_Atomic bool yields;  /* of a class whose equals run only when it lets them */
 };
 
 /*
