@@ -54,13 +54,29 @@ static void set_poller(struct scene *s, enum poller poller)
 		assert_int_equal(napi_poller_set(tx, poller, NSEC_PER_SEC, NULL, NULL), 0);
 }
 
-/* `packets` go round in port a for ever; the control side stays within its bound (I5). */
+/* The control side stays within its bound, whatever port a does (I5). */
+static void control_is_bounded(struct scene *s, int64_t bound)
+{
+	int64_t before = machine_now(s->machine);
+
+	assert_int_equal(napi_disable(s->a->queue[0].napi, NSEC_PER_SEC), 0);
+	assert_true(machine_now(s->machine) - before <= bound);
+	assert_int_equal(napi_enable(s->a->queue[0].napi), 0);
+	scene_run(s, NSEC_PER_MSEC);
+	for (unsigned to = 0; to < POLLER_MAX; to++) {
+		before = machine_now(s->machine);
+		set_poller(s, (enum poller)to);
+		assert_true(machine_now(s->machine) - before <= bound);
+		scene_run(s, NSEC_PER_MSEC);
+	}
+}
+
+/* `packets` go round in port a for ever. */
 static void endless_work(enum poller poller, uint32_t packets, int64_t packet_ns, int64_t bound)
 {
 	struct endless endless = {.handler.ops = &endless_ops, .packet_ns = packet_ns};
 	struct source source = {.burst = 1, .interval = 1, .count = packets};
 	struct scene s;
-	int64_t before;
 
 	scene_begin(&s, true, packets, poller);
 	source.scene = &s;
@@ -71,17 +87,7 @@ static void endless_work(enum poller poller, uint32_t packets, int64_t packet_ns
 	scene_run(&s, 100 * NSEC_PER_MSEC);
 	assert_true(PORT_SUM(s.a, received) > packets);
 
-	before = machine_now(s.machine);
-	assert_int_equal(napi_disable(s.a->queue[0].napi, NSEC_PER_SEC), 0);
-	assert_true(machine_now(s.machine) - before <= bound);
-	assert_int_equal(napi_enable(s.a->queue[0].napi), 0);
-	scene_run(&s, NSEC_PER_MSEC);
-	for (unsigned to = 0; to < POLLER_MAX; to++) {
-		before = machine_now(s.machine);
-		set_poller(&s, (enum poller)to);
-		assert_true(machine_now(s.machine) - before <= bound);
-		scene_run(&s, NSEC_PER_MSEC);
-	}
+	control_is_bounded(&s, bound);
 	assert_int_equal(engine_handler_set(s.engine, s.a, s.cross, NULL), 0);
 	scene_end(&s);
 }
@@ -108,6 +114,25 @@ static void case_10_always_a_full_budget(void **state)
 {
 	(void)state;
 	over_pollers_and_deferrals(full_budgets);
+}
+
+/* And with nothing to be found, which busy-poll goes on looking for. */
+static void nothing_there(enum poller poller)
+{
+	struct scene s;
+
+	scene_begin(&s, true, 1, poller);
+	scene_run(&s, 100 * NSEC_PER_MSEC);
+	if (poller == POLLER_BUSY_POLL)
+		assert_true(PORT_SUM(s.a, empty_polls) > 1000);
+	control_is_bounded(&s, 3 * NSEC_PER_MSEC);
+	scene_end(&s);
+}
+
+static void case_10_empty_queue(void **state)
+{
+	(void)state;
+	over_pollers(nothing_there);
 }
 
 /*
@@ -421,6 +446,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(case_9_never_a_full_budget),
 		cmocka_unit_test(case_10_always_a_full_budget),
+		cmocka_unit_test(case_10_empty_queue),
 		cmocka_unit_test(case_11_slow_handler),
 		cmocka_unit_test(case_12_packet_loop),
 		cmocka_unit_test(case_15_watchdog),
