@@ -235,7 +235,8 @@ int engine_set(struct engine *engine, const struct engine_settings *settings, st
 int engine_cpu_set(struct engine *engine, unsigned cpu, const struct cpu_settings *settings,
 		   struct error *err);
 
-/* The engine's own threads: one of each per engine CPU, but for the workers, which are all alike. */
+/* The engine's own threads: one of each per engine CPU, but for the workers, which are all alike.
+ */
 enum runner_role { ROLE_IRQ, ROLE_KSOFTIRQD, ROLE_BUSY, ROLE_KWORKER, ROLE_MAX };
 
 /* "irq", "ksoftirqd", "busy", "kworker"; and back: -EINVAL. */
@@ -249,7 +250,8 @@ struct runner_settings {
 
 /*
  * Places irq/CPU, ksoftirqd/CPU, busy/CPU, or all workers (cpu is ignored), now and when they come
- * again. What is not set stays. -ENODEV: not an engine CPU; -EINVAL; -EPERM: all is as it was.
+ * again. What is not set stays. -ENODEV: not an engine CPU; -EINVAL; -ERANGE; -EPERM: all is as it
+ * was.
  */
 int engine_runner_set(struct engine *engine, enum runner_role role, unsigned cpu,
 		      const struct runner_settings *settings, struct error *err);

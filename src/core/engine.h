@@ -81,6 +81,8 @@ int engine_port_add_locked(struct engine *engine, const struct port_config *conf
 
 /* The softnet of this engine CPU, or NULL: it is none, or away. */
 struct softnet *engine_softnet(struct engine *engine, unsigned cpu);
+/* Class and level: -EINVAL, -ERANGE. */
+int placement_check(const struct placement *p, struct error *err);
 /* -EINVAL: the process may not run on one of them. */
 int engine_cpus_usable(struct engine *engine, const struct cpuset *cpus, struct error *err);
 /* Any context. The i-th softnet. */

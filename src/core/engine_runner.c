@@ -138,7 +138,9 @@ int engine_runner_set(struct engine *engine, enum runner_role role, unsigned cpu
 		return error_set(err, -EINVAL,
 				 "no such thread; there are irq/N, ksoftirqd/N, "
 				 "busy/N, kworker");
-	rc = settings->cpus_set ? engine_cpus_usable(engine, &settings->placement.cpus, err) : 0;
+	rc = settings->class_set ? placement_check(&settings->placement, err) : 0;
+	if (!rc && settings->cpus_set)
+		rc = engine_cpus_usable(engine, &settings->placement.cpus, err);
 	if (rc)
 		return rc;
 	engine_lock(engine);

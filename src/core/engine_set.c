@@ -10,7 +10,7 @@
 #include <poller/softirq.h>
 #include <poller/thread.h>
 
-static int class_check(const struct placement *p, struct error *err)
+int placement_check(const struct placement *p, struct error *err)
 {
 	if (p->class == RUNNER_FIFO)
 		return p->level >= 1 && p->level <= 99
@@ -59,7 +59,7 @@ static int settings_check(struct engine *engine, const char *port, const struct 
 		return error_set(err, -ERANGE, "weight %u: must be 1 to %u", s->weight,
 				 NAPI_WEIGHT_MAX);
 	if (s->class_set) {
-		int rc = class_check(&s->placement, err);
+		int rc = placement_check(&s->placement, err);
 
 		if (rc)
 			return rc;

@@ -3,6 +3,9 @@
 #include "scene.h"
 
 #include <core/engine.h>
+#include <poller/busy_poll.h>
+#include <poller/softirq.h>
+#include <poller/workqueue.h>
 
 static const struct cpu_record *cpu_record(struct scene *s, uint32_t i)
 {
@@ -147,13 +150,72 @@ static void live_under_load(void **state)
 	over_pollers(live);
 }
 
+static struct runner_settings fifo(int level)
+{
+	return (struct runner_settings){.class_set = true,
+					.placement = {.class = RUNNER_FIFO, .level = level}};
+}
+
+static int level_of(struct runner *runner)
+{
+	struct runner_observation seen;
+
+	runner_observe(runner, &seen);
+	return seen.placement.class == RUNNER_FIFO ? seen.placement.level : 0;
+}
+
+/* The engine's threads: those that are there, and those that come later, or come again. */
+static void of_threads(void **state)
+{
+	struct queue_settings busy = {.poller_set = true, .poller = POLLER_BUSY_POLL};
+	struct engine_settings one = {.on_cpus_set = true}, both = {.on_cpus_set = true};
+	struct runner_settings wrong = fifo(100), any = {.cpus_set = true}, set;
+	struct error err;
+	struct scene s;
+
+	(void)state;
+	scene_begin(&s, true, 1, POLLER_SOFTIRQ);
+	assert_int_equal(engine_runner_set(s.engine, ROLE_BUSY, 0, &wrong, &err), -ERANGE);
+	assert_string_equal(err.text, "priority 100: must be 1 to 99");
+	assert_int_equal(engine_runner_set(s.engine, ROLE_KWORKER, 0, &wrong, &err), -ERANGE);
+	assert_int_equal(engine_runner_set(s.engine, ROLE_IRQ, 0, &any, &err), -EINVAL);
+	set = fifo(20);
+	assert_int_equal(engine_runner_set(s.engine, ROLE_IRQ, 2, &set, &err), -ENODEV);
+	assert_int_equal(cpu_record(&s, 0)->busy_level, 0);
+
+	assert_int_equal(engine_runner_set(s.engine, ROLE_IRQ, 1, &set, &err), 0);
+	assert_int_equal(level_of(s.engine->softnet[1].irq), 20);
+	assert_int_equal(cpu_record(&s, 1)->irq_level, 20);
+	assert_int_not_equal(cpu_record(&s, 0)->irq_level, 20);
+	set = fifo(30);
+	assert_int_equal(engine_runner_set(s.engine, ROLE_BUSY, 1, &set, &err), 0);
+	set = fifo(10);
+	assert_int_equal(engine_runner_set(s.engine, ROLE_KWORKER, 0, &set, &err), 0);
+	busy.cpu_set = true;
+	busy.cpu = 1;
+	busy.idle_suspend_set = true; /* what never rests leaves nothing to others of CPU 1 */
+	busy.idle_suspend_usecs = 1;
+	assert_int_equal(engine_queue_set(s.engine, "a", -1, &busy, NULL, &err), 0);
+	assert_int_equal(level_of(s.engine->softnet[1].busy->runner), 30);
+	busy = (struct queue_settings){.poller_set = true, .poller = POLLER_WORKQUEUE};
+	assert_int_equal(engine_queue_set(s.engine, "a", -1, &busy, NULL, &err), 0);
+	for (uint32_t i = 0; i < s.engine->workqueue->workers; i++)
+		assert_int_equal(level_of(s.engine->workqueue->worker[i].runner), 10);
+
+	cpuset_add(&one.on_cpus, 0);
+	assert_int_equal(engine_set(s.engine, &one, &err), 0);
+	assert_int_equal(engine_runner_set(s.engine, ROLE_IRQ, 1, &set, &err), -ENODEV);
+	assert_int_equal(engine_set(s.engine, &both, &err), 0);
+	assert_int_equal(level_of(s.engine->softnet[1].irq), 20);
+	scene_end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(refuses),
-		cmocka_unit_test(weights),
-		cmocka_unit_test(of_cpus),
-		cmocka_unit_test(live_under_load),
+		cmocka_unit_test(refuses),    cmocka_unit_test(weights),
+		cmocka_unit_test(of_cpus),    cmocka_unit_test(live_under_load),
+		cmocka_unit_test(of_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
