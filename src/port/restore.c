@@ -20,9 +20,11 @@ static bool entry_read(FILE *file, struct restore_entry *e)
 
 	while (file && fgets(line, sizeof(line), file)) {
 		*e = (struct restore_entry){0};
-		if (sscanf(line, "%d %15s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %63[^\n]",
-			   &e->ifindex, e->name, &e->before[0], &e->ours[0], &e->before[1],
-			   &e->ours[1], e->netns) >= 6)
+		if (sscanf(line,
+			   "%d %15s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
+			   " %" SCNu64 " %63[^\n]",
+			   &e->ifindex, e->name, &e->before[0], &e->ours[0], &e->last[0],
+			   &e->before[1], &e->ours[1], &e->last[1], e->netns) >= 8)
 			return true;
 	}
 	return false;
@@ -30,8 +32,11 @@ static bool entry_read(FILE *file, struct restore_entry *e)
 
 static void entry_write(FILE *file, const struct restore_entry *e)
 {
-	fprintf(file, "%d %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n", e->ifindex,
-		e->name, e->before[0], e->ours[0], e->before[1], e->ours[1], e->netns);
+	fprintf(file,
+		"%d %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
+		" %s\n",
+		e->ifindex, e->name, e->before[0], e->ours[0], e->last[0], e->before[1], e->ours[1],
+		e->last[1], e->netns);
 }
 
 static bool same_interface(const struct restore_entry *a, const struct restore_entry *b)
@@ -108,9 +113,9 @@ static void value_put_back(const struct irq_defer *d, const struct restore_entry
 {
 	int code;
 
-	if (e->before[i] == e->ours[i] || there == e->before[i])
+	if (there == e->before[i] || (e->ours[i] == e->before[i] && e->last[i] == e->before[i]))
 		return;
-	if (there != e->ours[i]) {
+	if (there != e->ours[i] && there != e->last[i]) {
 		say(log, LEVEL_WARNING,
 		    "%s: %s is %" PRIu64 ", which a killed engine had not set: it stays (it was "
 		    "%" PRIu64 " before)",

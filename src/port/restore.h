@@ -3,10 +3,11 @@
  * The file in which an engine notes the interfaces' values that it changes, before it does, so that
  * the next one can put them back when it was killed. One line an interface:
  *
- *	IFINDEX NAME BEFORE OURS BEFORE OURS NETNS
+ *	IFINDEX NAME BEFORE OURS LAST BEFORE OURS LAST NETNS
  *
- * with a pair for each value of irq_defer.h, equal where it was not changed. NETNS is as in the
- * port's text, and may be empty. The file is there while it has lines.
+ * with three for each value of irq_defer.h, equal where it was not changed. LAST is what was ours
+ * until now: the value is OURS only some time after the note, and either is ours. NETNS is as in
+ * the port's text, and may be empty. The file is there while it has lines.
  *
  * Control context.
  */
@@ -21,7 +22,7 @@ struct restore_entry {
 	int ifindex;
 	char name[IFNAMSIZ];
 	char netns[64];
-	uint64_t before[IRQ_DEFER_VALUES], ours[IRQ_DEFER_VALUES];
+	uint64_t before[IRQ_DEFER_VALUES], ours[IRQ_DEFER_VALUES], last[IRQ_DEFER_VALUES];
 };
 
 /* In place of the one for the same interface. A negative errno; then nothing is noted. */

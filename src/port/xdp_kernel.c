@@ -86,6 +86,7 @@ static struct restore_entry restore_entry_of(const struct xdp_port *xp)
 	for (int i = 0; i < IRQ_DEFER_VALUES; i++) {
 		e.before[i] = xp->deferral.before[i].value;
 		e.ours[i] = xp->deferral.ours[i].asked ? xp->deferral.ours[i].value : e.before[i];
+		e.last[i] = e.ours[i];
 	}
 	return e;
 }
@@ -114,16 +115,18 @@ static int values_write(struct xdp_port *xp, const struct irq_defer_value asked[
 {
 	const char *path = xp->port->engine->restore_path;
 	struct irq_defer *d = &xp->deferral;
-	struct restore_entry e;
+	struct restore_entry e, last;
 	int rc = 0;
 
-	for (int i = 0; i < IRQ_DEFER_VALUES; i++) {
+	for (int i = 0; i < IRQ_DEFER_VALUES; i++)
 		if (!d->ours[i].asked)
 			d->before[i].value = there[i];
+	last = restore_entry_of(xp);
+	for (int i = 0; i < IRQ_DEFER_VALUES; i++)
 		if (asked[i].asked)
 			d->ours[i] = asked[i];
-	}
 	e = restore_entry_of(xp);
+	memcpy(e.last, last.ours, sizeof(e.last));
 	if (*path && irq_defer_ours(d))
 		rc = restore_note(path, &e);
 	for (int i = 0; i < IRQ_DEFER_VALUES && !rc; i++) {

@@ -271,6 +271,19 @@ static void kernel_polls_or_says_why_not(void **state)
 
 static char restore[96];
 
+/* What engines that are killed have set, one after the other. */
+static const struct queue_settings deferrals[] = {
+	{.napi_defer_hard_irqs_set = true,
+	 .napi_defer_hard_irqs = 2,
+	 .gro_flush_timeout_set = true,
+	 .gro_flush_timeout = 200000},
+	{.napi_defer_hard_irqs_set = true,
+	 .napi_defer_hard_irqs = 3,
+	 .gro_flush_timeout_set = true,
+	 .gro_flush_timeout = 300000},
+};
+static unsigned deferrals_n = 1; /* of them */
+
 /* Polls busily with deferral, and is killed while it does. */
 static int run_engine(void *arg)
 {
@@ -280,15 +293,15 @@ static int run_engine(void *arg)
 	struct error err = {0};
 	struct port *out;
 	char spec[256];
-	const struct queue_settings s = {.napi_defer_hard_irqs_set = true,
-					 .napi_defer_hard_irqs = 2,
-					 .gro_flush_timeout_set = true,
-					 .gro_flush_timeout = 200000};
+	bool fails;
 
 	netns_spec(&links, 0, "xdp", "", spec);
-	if (machine_host_create(&config.machine, &err) || engine_create(&config, &engine, &err) ||
-	    port_config_parse(spec, &port, &err) || engine_port_add(engine, &port, &out, &err) ||
-	    engine_queue_set(engine, out->name, -1, &s, NULL, &err)) {
+	fails = machine_host_create(&config.machine, &err) ||
+		engine_create(&config, &engine, &err) || port_config_parse(spec, &port, &err) ||
+		engine_port_add(engine, &port, &out, &err);
+	for (unsigned i = 0; !fails && i < deferrals_n; i++)
+		fails = engine_queue_set(engine, out->name, -1, &deferrals[i], NULL, &err);
+	if (fails) {
 		fprintf(stderr, "%s\n", err.text);
 		return 1;
 	}
@@ -309,7 +322,8 @@ static void engine_kill(void)
 	close(ends[1]);
 	assert_int_equal(read(ends[0], &byte, 1), 1);
 	close(ends[0]);
-	assert_true(has(2, 200000));
+	assert_true(has(deferrals[deferrals_n - 1].napi_defer_hard_irqs,
+			deferrals[deferrals_n - 1].gro_flush_timeout));
 	kill(pid, SIGKILL);
 	assert_int_equal(netns_wait(pid, 10), -1);
 }
@@ -353,6 +367,23 @@ static void killed_engine_is_put_back_at_the_next_start(void **state)
 	engine_restore(restore, keep, NULL);
 	assert_true(has(2, 0));
 	engine_restore(restore, keep, NULL);
+}
+
+/* It notes a value before it writes it: killed between, it leaves the one that it had set before.
+ */
+static void killed_between_note_and_write_is_put_back(void **state)
+{
+	(void)state;
+	netns_links_open(&links, false);
+	snprintf(restore, sizeof(restore), "%s/restore", links.rundir);
+	interface_set("gro_flush_timeout", 7000);
+	deferrals_n = 2;
+	engine_kill();
+	deferrals_n = 1;
+	interface_set("napi_defer_hard_irqs", 2);
+	interface_set("gro_flush_timeout", 200000);
+	engine_restore(restore, keep, NULL);
+	assert_true(has(0, 7000));
 }
 
 /* The command does so, with its run directory, and tells. */
@@ -405,6 +436,7 @@ int main(int argc, char **argv)
 		KERNEL_TEST(refuses),
 		KERNEL_TEST(kernel_polls_or_says_why_not),
 		KERNEL_TEST(killed_engine_is_put_back_at_the_next_start),
+		KERNEL_TEST(killed_between_note_and_write_is_put_back),
 		KERNEL_TEST(command_puts_back_what_a_killed_one_left),
 	};
 
