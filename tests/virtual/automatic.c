@@ -19,7 +19,10 @@ static void again_input(struct handler *handler, struct context *context, struct
 static const struct handler_ops again_ops = {.name = "again", .input = again_input};
 static struct handler again = {.ops = &again_ops};
 
-/* A port whose packets circle: as many of them as `circling`. */
+/*
+ * A port whose packets circle: as many of them as `circling`. They go in while it is not polled,
+ * since only one may send into it at a time.
+ */
 static struct port *circle(struct scene *s, const char *name, uint32_t circling)
 {
 	struct source source = {.scene = s, .burst = 1, .interval = 1, .count = circling};
@@ -27,8 +30,10 @@ static struct port *circle(struct scene *s, const char *name, uint32_t circling)
 
 	assert_int_equal(engine_handler_set(s->engine, port, &again, NULL), 0);
 	source.port = port;
+	assert_int_equal(napi_disable(port->queue[0].napi, NSEC_PER_SEC), 0);
 	source_start(&source);
 	source_stop(&source);
+	assert_int_equal(napi_enable(port->queue[0].napi), 0);
 	return port;
 }
 
@@ -236,6 +241,7 @@ static void is_asked_for(void **state)
 	struct scene s;
 
 	(void)state;
+	scene_virtual_only();
 	assert_int_equal(poller_parse("auto", &parsed), 0);
 	assert_int_equal(parsed, POLLER_AUTO);
 	assert_string_equal(poller_name(POLLER_AUTO), "auto");
@@ -276,6 +282,7 @@ static void idles(void **state)
 	struct scene s;
 
 	(void)state;
+	scene_virtual_only();
 	for (unsigned poller = 0; poller < POLLER_MAX; poller++) {
 		struct queue_settings automatic = {.poller_set = true, .poller = POLLER_AUTO};
 
@@ -299,6 +306,7 @@ static void idles(void **state)
 static void does_not_flap(void **state)
 {
 	(void)state;
+	scene_virtual_only();
 	for (uint64_t seed = 1; seed <= 8; seed++) {
 		struct engine_config config = {.poller = POLLER_AUTO, .packet_ns = PACKET_NS};
 		struct sink sink = {0};

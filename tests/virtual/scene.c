@@ -90,10 +90,12 @@ static void scene_make(struct scene *scene, const struct virtual_config *machine
 	scene->b = scene_port(scene, "b", scene->a);
 }
 
-void scene_begin_with(struct scene *scene, bool virtual, uint64_t seed, struct engine_config config)
+void scene_virtual_only(void)
 {
-	scene_begin_cpus(scene, virtual, seed, 2, config);
+	if (getenv("SCENE_HOST_ONLY"))
+		skip();
 }
+
 
 static void (*next_trace)(void *arg, const char *line);
 static void *next_trace_arg;
@@ -104,8 +106,8 @@ void scene_trace(void (*trace)(void *arg, const char *line), void *arg)
 	next_trace_arg = arg;
 }
 
-void scene_begin_cpus(struct scene *scene, bool virtual, uint64_t seed, unsigned cpus,
-		      struct engine_config config)
+static void scene_begin_on(struct scene *scene, bool virtual, uint64_t seed, unsigned cpus,
+			   struct engine_config config)
 {
 	struct virtual_config machine = {.cpus = cpus,
 					 .seed = seed,
@@ -115,6 +117,19 @@ void scene_begin_cpus(struct scene *scene, bool virtual, uint64_t seed, unsigned
 
 	next_trace = NULL;
 	scene_make(scene, virtual ? &machine : NULL, config);
+}
+
+void scene_begin_with(struct scene *scene, bool virtual, uint64_t seed, struct engine_config config)
+{
+	scene_begin_on(scene, virtual, seed, 2, config);
+}
+
+void scene_begin_cpus(struct scene *scene, bool virtual, uint64_t seed, unsigned cpus,
+		      struct engine_config config)
+{
+	if (virtual)
+		scene_virtual_only();
+	scene_begin_on(scene, virtual, seed, cpus, config);
 }
 
 void scene_begin_exact(struct scene *scene, struct engine_config config)

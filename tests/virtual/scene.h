@@ -34,6 +34,11 @@ void scene_begin_with(struct scene *scene, bool virtual, uint64_t seed,
 /* The same on a virtual machine with so many CPUs (the host has those it has). */
 void scene_begin_cpus(struct scene *scene, bool virtual, uint64_t seed, unsigned cpus,
 		      struct engine_config config);
+/*
+ * With SCENE_HOST_ONLY in the environment, for a run that looks at threads, of which the virtual
+ * machine has none: skips the rest of a test that has no part on the host.
+ */
+void scene_virtual_only(void);
 /* On a virtual machine on which every cost is exact. */
 void scene_begin_exact(struct scene *scene, struct engine_config config);
 /* The next scene's virtual machine traces there. */
