@@ -96,7 +96,6 @@ void scene_virtual_only(void)
 		skip();
 }
 
-
 static void (*next_trace)(void *arg, const char *line);
 static void *next_trace_arg;
 
