@@ -92,9 +92,10 @@ static int pollers_go(const struct pollers_plan *plan, const struct pollers_part
 	int rc = DONE;
 
 	if (!json)
-		printf("%u rounds, forth and back: medians, and half of the range of the rounds. "
+		printf("%u round%s, forth and back: medians, and half of the range of the rounds. "
 		       "Polling on CPU %d,\nevents from CPU %d.\n\n",
-		       plan->rounds, plan->cpu, plan->apart < 0 ? plan->cpu : plan->apart);
+		       plan->rounds, plan->rounds == 1 ? "" : "s", plan->cpu,
+		       plan->apart < 0 ? plan->cpu : plan->apart);
 	for (; *chosen && rc == DONE; chosen++)
 		rc = part_run(plan, *chosen, parts);
 	if (json && rc == DONE)

@@ -116,7 +116,7 @@ static void usage(FILE *out)
 	      "Polls packets where you say, and moves the polling while traffic flows.\n\n",
 	      out);
 	for (size_t i = 0; i < COMMANDS; i++)
-		fprintf(out, "  %-8s %s\n", commands[i]->name, commands[i]->summary);
+		fprintf(out, "  %-9s %s\n", commands[i]->name, commands[i]->summary);
 	fputs("\nnapier COMMAND --help tells more; so does man napier.\n"
 	      "napier --version prints the version.\n",
 	      out);

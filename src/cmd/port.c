@@ -118,6 +118,7 @@ const struct command command_port = {
 	.usage = "Usage: napier port [OPTION…] add KIND:TARGET[,OPTION=VALUE…] [KEY=VALUE…]\n"
 		 "       napier port [OPTION…] remove PORT\n"
 		 "Adds a port to a running engine, or removes one, while the others go on.\n"
-		 "Keys: " SETUP_PORT_KEYS ".\n\n" WHICH_USAGE,
+		 "Keys: those of napier set PORT, and for VLANs pvid, tagged and "
+		 "untagged.\n\n" WHICH_USAGE,
 	.run = port_run,
 };

@@ -181,7 +181,9 @@ static void queues_print(const struct target *target, const struct wish *wish, c
 		queue_print(wish, json_array_get(queues, i), pid);
 	if (json_array_size(queues))
 		return;
-	if (target->queue < 0)
+	if (!strcmp(target->port, "backlog"))
+		printf("%s: kept for when a queue is steered (rps_cpus)\n", target->port);
+	else if (target->queue < 0)
 		printf("%s: kept, as there is no such port now: napier show lists them\n",
 		       target->port);
 	else
@@ -259,9 +261,11 @@ static void runners_print(const struct target *target, const struct wish *wish,
 	const json_t *tids = json_object_get(answer, "tids");
 	char text[256];
 
-	if (!json_array_size(tids))
-		printf("%s: kept, as there is no such thread now\n",
-		       runner_role_name(target->role));
+	if (!json_array_size(tids) && target->role == ROLE_KWORKER)
+		printf("kworker: kept, as there is no such thread now\n");
+	else if (!json_array_size(tids))
+		printf("%s/%u: kept, as there is no such thread now\n",
+		       runner_role_name(target->role), target->cpu);
 	for (size_t i = 0; i < json_array_size(tids); i++) {
 		int tid = (int)json_integer_value(json_array_get(tids, i));
 		json_t *thread = view_thread(pid, tid);
@@ -370,6 +374,7 @@ const struct command command_set = {
 	.usage = "Usage: napier set [OPTION…] PORT[/QUEUE] KEY=VALUE…\n"
 		 "       napier set [OPTION…] default poller=POLLER\n"
 		 "       napier set [OPTION…] engine|cpu/N KEY=VALUE…\n"
+		 "       napier set [OPTION…] irq/N|ksoftirqd/N|busy/N|kworker KEY=VALUE…\n"
 		 "Changes how a port's queues are polled, all keys or none, and prints what then "
 		 "holds.\nWhat is set for a port or queue that is not there is kept for when it "
 		 "comes.\n\n"

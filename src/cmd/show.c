@@ -203,8 +203,11 @@ static int show_run(int argc, char **argv)
 				return rc;
 		}
 	}
-	if (argc - optind > (show.fdb || show.softnet ? 0 : 1))
-		return misused("show: too many arguments");
+	if (argc > optind && (show.fdb || show.softnet))
+		return misused("show: %s is of the whole engine: leave %s out",
+			       show.fdb ? "--fdb" : "--softnet", argv[optind]);
+	if (argc - optind > 1)
+		return misused("show: one PORT or PORT/QUEUE at a time");
 	rc = which_dir(&show.which, &dir);
 	if (rc)
 		return rc;

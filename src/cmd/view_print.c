@@ -227,6 +227,15 @@ static void kernel_print(const json_t *napi, FILE *out)
 	fputc('\n', out);
 }
 
+static void idle_print(const json_t *napi, FILE *out)
+{
+	if (view_number(napi, "idle_suspend"))
+		fprintf(out, "%s/%lld: idle_suspend %lld us%s\n", view_text(napi, "port"),
+			view_number(napi, "queue"), view_number(napi, "idle_suspend"),
+			strcmp(view_text(napi, "poller"), "busy-poll") ? ", kept for busy-poll"
+								       : "");
+}
+
 /* Where its packets go before they are handled. */
 static void steer_print(const json_t *napi, FILE *out)
 {
@@ -259,6 +268,8 @@ void view_napis_print(const json_t *view, FILE *out)
 				view_number(napi, "queue"), view_text(napi, "poller"),
 				view_text(napi, "why"));
 	}
+	for (size_t i = 0; i < json_array_size(napis); i++)
+		idle_print(json_array_get(napis, i), out);
 	for (size_t i = 0; i < json_array_size(napis); i++)
 		kernel_print(json_array_get(napis, i), out);
 	for (size_t i = 0; i < json_array_size(napis); i++)

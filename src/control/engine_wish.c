@@ -34,8 +34,7 @@ int cpu_wish_key(struct cpu_settings *settings, const char *key, const char *val
 
 	if (rc == -ENOENT)
 		error_set(err, rc,
-			  "unknown key \"%.40s\": the keys of an engine CPU are " CPU_WISH_KEYS,
-			  key);
+			  "unknown key \"%.40s\": the key of an engine CPU is " CPU_WISH_KEYS, key);
 	return rc;
 }
 

@@ -241,7 +241,7 @@ int setup_port_key(struct setup_port *port, const char *key, const char *value, 
 		return error_set(err, -ENOMEM, "no memory");
 	rc = wish_key(wish, key, value, err);
 	if (rc == -ENOENT)
-		error_set(err, rc, "unknown key \"%.40s\": the keys are " SETUP_PORT_KEYS, key);
+		wish_unknown(key, SETUP_PORT_KEYS, err);
 	return rc;
 }
 

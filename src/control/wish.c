@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <control/engine_wish.h>
 #include <control/wish.h>
 
 int number_parse(const char *key, const char *text, long long min, long long max, long long *out,
@@ -233,7 +234,29 @@ int wish_key(struct wish *wish, const char *key, const char *value, struct error
 		if (!strcmp(keys[i].name, key))
 			return keys[i].take(wish, key, value, err);
 	}
-	return error_set(err, -ENOENT, "unknown key \"%.40s\": the keys are " WISH_KEYS, key);
+	return wish_unknown(key, WISH_KEYS, err);
+}
+
+/* In a list "a, b, c". */
+static bool listed(const char *keys, const char *key)
+{
+	size_t length = strlen(key);
+
+	for (; *keys; keys += strcspn(keys, " "), keys += *keys == ' ')
+		if (!strncmp(keys, key, length) && (!keys[length] || keys[length] == ','))
+			return true;
+	return false;
+}
+
+int wish_unknown(const char *key, const char *keys, struct error *err)
+{
+	if (!strcmp(key, "tx_napi"))
+		return error_set(err, -ENOENT,
+				 "tx_napi is an option in a port's text: add xdp:eth0,tx_napi=yes");
+	if (listed(ENGINE_WISH_KEYS, key))
+		return error_set(err, -ENOENT, "%s is a key of engine, not of a port or queue",
+				 key);
+	return error_set(err, -ENOENT, "unknown key \"%.40s\": the keys are %s", key, keys);
 }
 
 int wish_settings(const struct wish *wish, struct queue_settings *out, struct error *err)

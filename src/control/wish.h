@@ -29,6 +29,9 @@ struct wish {
 	uint32_t rps_flow_cnt;
 };
 
+/* -ENOENT: nobody took this key; err says where it belongs, or what the keys are. */
+int wish_unknown(const char *key, const char *keys, struct error *err);
+
 bool wish_empty(const struct wish *wish);
 
 /*

@@ -151,11 +151,14 @@ static enum poller say(struct choice *choice, enum choice_move move, enum poller
 	return poller;
 }
 
-static void figures(const struct choice *choice, char *text, size_t size)
+/* The one that is given up has to be named: what it is read beside is the one that stays. */
+static void figures(const struct choice *choice, bool good, char *text, size_t size)
 {
-	snprintf(text, size, "%.0f packets/s and %.0f ns CPU each, %s before %.0f and %.0f",
-		 sum_rate(&choice->trial), sum_cost(&choice->trial), poller_name(choice->before),
-		 sum_rate(&choice->base), sum_cost(&choice->base));
+	snprintf(text, size, "%s%s%.0f packets/s and %.0f ns CPU each, %s before %.0f and %.0f",
+		 good ? "" : poller_name(choice->poller),
+		 good ? "" : " was not better: ", sum_rate(&choice->trial),
+		 sum_cost(&choice->trial), poller_name(choice->before), sum_rate(&choice->base),
+		 sum_cost(&choice->base));
 }
 
 static enum poller trial_step(struct choice *choice, const struct choice_sample *s)
@@ -169,7 +172,7 @@ static enum poller trial_step(struct choice *choice, const struct choice_sample 
 	if (!lost && choice->trial.n < CHOICE_TRIAL)
 		return choice->poller;
 	good = !lost && trial_good(choice);
-	figures(choice, choice->why, sizeof(choice->why));
+	figures(choice, good, choice->why, sizeof(choice->why));
 	if (!good) {
 		hold_begin(choice, choice->poller);
 		return say(choice, CHOICE_BACK, choice->before);

@@ -14,6 +14,7 @@
  *   - after a quiesce nobody who dispatched to it before is on the way to its runners.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <core/automatic.h>
@@ -23,6 +24,23 @@
 #include <poller/softirq.h>
 #include <poller/thread.h>
 #include <poller/workqueue.h>
+
+void engine_cpus_text(const struct engine *engine, char *text, size_t size)
+{
+	struct cpuset away = {0};
+	char list[64];
+	size_t used;
+
+	for (unsigned cpu = cpuset_next(&engine->cpus_all, 0); cpu < CPU_MAX;
+	     cpu = cpuset_next(&engine->cpus_all, cpu + 1))
+		if (!cpuset_has(&engine->config.cpus, cpu))
+			cpuset_add(&away, cpu);
+	cpuset_format(&engine->config.cpus, text, size);
+	cpuset_format(&away, list, sizeof(list));
+	used = strlen(text);
+	if (*list)
+		snprintf(text + used, size - used, " (away: %s)", list);
+}
 
 struct softnet *engine_softnet_any(struct engine *engine, unsigned cpu)
 {

@@ -14,6 +14,9 @@ int engine_cpus_check(struct engine *engine, const struct cpuset *cpus, struct e
  */
 int engine_cpus_change(struct engine *engine, const struct cpuset *cpus, struct error *err);
 
+/* The CPUs it works on and those that are away, such as "0-2 (away: 3)". */
+void engine_cpus_text(const struct engine *engine, char *text, size_t size);
+
 /* Of an engine CPU that may be away, or NULL. */
 struct softnet *engine_softnet_any(struct engine *engine, unsigned cpu);
 /* `home`, or the which-th of those that are there, counted round. */

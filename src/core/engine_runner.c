@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <core/engine.h>
+#include <core/engine_cpus.h>
 #include <poller/busy_poll.h>
 #include <poller/softirq.h>
 #include <poller/workqueue.h>
@@ -109,7 +110,7 @@ static int cpu_runner_set(struct engine *engine, enum runner_role role, unsigned
 	char there[128];
 	int rc = 0;
 
-	cpuset_format(&engine->config.cpus, there, sizeof(there));
+	engine_cpus_text(engine, there, sizeof(there));
 	if (!softnet)
 		return error_set(err, -ENODEV, "%s/%u: not an engine CPU; those are %s",
 				 roles[role], cpu, there);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <core/automatic.h>
+#include <core/engine_cpus.h>
 #include <core/engine_queue.h>
 #include <core/engine_steer.h>
 #include <poller/softirq.h>
@@ -76,7 +77,7 @@ static int settings_check(struct engine *engine, const char *port, const struct 
 	if (s->gro_flush_timeout_set && s->gro_flush_timeout > GRO_FLUSH_TIMEOUT_MAX)
 		return error_set(err, -ERANGE, "gro_flush_timeout %u: must be 0 to %u ns",
 				 s->gro_flush_timeout, GRO_FLUSH_TIMEOUT_MAX);
-	cpuset_format(&engine->config.cpus, there, sizeof(there));
+	engine_cpus_text(engine, there, sizeof(there));
 	if (s->cpu_set && !engine_softnet(engine, s->cpu))
 		return error_set(err, -EINVAL, "cpu %u: not an engine CPU; those are %s", s->cpu,
 				 there);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include <core/engine_cpus.h>
 #include <core/engine_steer.h>
 #include <core/steer.h>
 #include <poller/softirq.h>
@@ -29,7 +30,7 @@ int steer_check(struct engine *engine, const char *port, const struct queue_sett
 				 s->rps_flow_cnt, RPS_FLOW_CNT_MAX);
 	if (!s->rps_cpus_set)
 		return 0;
-	cpuset_format(&engine->config.cpus, there, sizeof(there));
+	engine_cpus_text(engine, there, sizeof(there));
 	for (unsigned cpu = cpuset_next(&s->rps_cpus, 0); cpu < CPU_MAX;
 	     cpu = cpuset_next(&s->rps_cpus, cpu + 1))
 		if (!engine_softnet(engine, cpu))

@@ -458,7 +458,7 @@ static void places_runners(void **state)
 	assert_memory_equal(p.out, "irq/0 class fifo priority 33, thread ", 37);
 	assert_int_equal(napier(rig, &p, "set --run-dir %s ksoftirqd/0 nice=7", rig->base), 0);
 	assert_int_equal(napier(rig, &p, "set --run-dir %s busy/0 nice=3", rig->base), 0);
-	assert_string_equal(p.out, "busy: kept, as there is no such thread now\n");
+	assert_string_equal(p.out, "busy/0: kept, as there is no such thread now\n");
 	assert_int_equal(
 		napier(rig, &p, "set --run-dir %s p0 poller=busy-poll idle_suspend=9", rig->base),
 		0);
@@ -775,6 +775,10 @@ static void refuses_sets(void **state)
 		 "unknown key \"speed\": the keys are poller, weight, idle_suspend, cpu, cpus, "
 		 "class, nice, priority, napi_defer_hard_irqs, gro_flush_timeout, rps_cpus, "
 		 "rps_flow_cnt"},
+		{"set p0 netdev_budget=9", 2,
+		 "netdev_budget is a key of engine, not of a port or queue"},
+		{"port add mem:x tx_napi=yes", 2,
+		 "tx_napi is an option in a port's text: add xdp:eth0,tx_napi=yes"},
 		{"set p0 rps_cpus=0-", 2, "rps_cpus=0-: not a list of CPUs such as 0-3,8, or none"},
 		{"set p0 rps_cpus=1000", 1, "rps_cpus: CPU 1000 is not an engine CPU; those are 0"},
 		{"set p0 rps_flow_cnt=3", 2,
@@ -829,7 +833,9 @@ static void refuses_sets(void **state)
 		{"set default weight=1", 1, "the default has one key: poller"},
 		{"show p7", 1, "no port or queue p7: the ports are p0"},
 		{"show p0/7", 1, "no port or queue p0/7: the ports are p0"},
-		{"show p0 p1", 2, "show: too many arguments"},
+		{"show p0 p1", 2, "show: one PORT or PORT/QUEUE at a time"},
+		{"show --softnet p0", 2, "show: --softnet is of the whole engine: leave p0 out"},
+		{"show --fdb p0", 2, "show: --fdb is of the whole engine: leave p0 out"},
 		{"show --colour", 2, "unknown option --colour: see napier show --help"},
 		{"show -xj", 2, "unknown option -x: see napier show --help"},
 		{"show --name", 2, "--name needs a value: see napier show --help"},

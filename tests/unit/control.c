@@ -84,6 +84,12 @@ static void request_refuses(void **state)
 		 "poller: its value is a number or a short text"},
 		{"{\"request\":\"set\",\"port\":\"a\",\"keys\":{\"x\":1}}",
 		 "unknown key \"x\": the keys are " WISH_KEYS},
+		{"{\"request\":\"set\",\"port\":\"a\",\"keys\":{\"netdev_budget\":1}}",
+		 "netdev_budget is a key of engine, not of a port or queue"},
+		{"{\"request\":\"set\",\"port\":\"a\",\"keys\":{\"netdev\":1}}",
+		 "unknown key \"netdev\": the keys are " WISH_KEYS},
+		{"{\"request\":\"add\",\"spec\":\"mem:a\",\"keys\":{\"tx_napi\":\"yes\"}}",
+		 "tx_napi is an option in a port's text: add xdp:eth0,tx_napi=yes"},
 		{"{\"request\":\"set\",\"port\":\"0123456789012345678901234567890123456789\","
 		 "\"keys\":{\"weight\":1}}",
 		 "\"port\" is longer than 31 bytes"},
@@ -98,7 +104,7 @@ static void request_refuses(void **state)
 		{"{\"request\":\"cpu\",\"keys\":{\"deferral\":\"never\"}}",
 		 "\"cpu\" is a number 0..1023"},
 		{"{\"request\":\"cpu\",\"cpu\":0,\"keys\":{\"netdev_budget\":3}}",
-		 "unknown key \"netdev_budget\": the keys of an engine CPU are " CPU_WISH_KEYS},
+		 "unknown key \"netdev_budget\": the key of an engine CPU is " CPU_WISH_KEYS},
 		{"{\"request\":\"cpu\",\"cpu\":0,\"keys\":{\"deferral\":\"maybe\"}}",
 		 "unknown deferral \"maybe\": the policies are never, "
 		 "restart-limit, looped:TICKS, ksoftirqd-running"},

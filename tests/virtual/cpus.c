@@ -71,7 +71,7 @@ static void refuses(void **state)
 					  &(struct queue_settings){.cpu_set = true, .cpu = 3}, NULL,
 					  &err),
 			 -EINVAL);
-	assert_string_equal(err.text, "cpu 3: not an engine CPU; those are 0-1");
+	assert_string_equal(err.text, "cpu 3: not an engine CPU; those are 0-1 (away: 2-3)");
 	cpus_are(&s, "");
 	runners_are(&s, "0-3");
 	scene_end(&s);
