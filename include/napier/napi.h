@@ -13,7 +13,7 @@
  *  SCHED      | anyone, napi_schedule();          | the holder: complete,   | acquire to set,
  *             | control with its request, in one  | or release on disable   | release to clear
  *             | step: then it is the holder       |                         |
- *  MISSED     | anyone, napi_schedule() while     | the holder: complete    | as SCHED
+ *  MISSED     | anyone who schedules it while     | the holder: complete    | as SCHED
  *             | SCHED is set, DISABLING or not    | (and polls again)       |
  *  SWITCH,    | control, both in one step         | the holder, claiming:   | release to set,
  *  WISH       |                                   | SWITCH becomes MOVING;  | acquire to see

@@ -88,10 +88,10 @@ void context_kick(struct context *context)
 		struct napi *tx = atomic_load_explicit(&queue->tx, memory_order_acquire);
 
 		if (tx) {
-			if (context->foreign)
-				irq_raise(&tx->queue->irq);
-			else
+			if (!context->foreign)
 				napi_schedule(tx);
+			else if (!napi_remind(tx))
+				irq_raise(&tx->queue->irq);
 			continue;
 		}
 		lock_acquire(queue->lock);

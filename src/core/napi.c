@@ -72,6 +72,18 @@ bool napi_schedule(struct napi *napi)
 	return true;
 }
 
+bool napi_remind(struct napi *napi)
+{
+	uint32_t state = atomic_load_explicit(&napi->state, memory_order_relaxed);
+
+	while (state & NAPI_SCHED)
+		if (atomic_compare_exchange_weak_explicit(&napi->state, &state, state | NAPI_MISSED,
+							  memory_order_acq_rel,
+							  memory_order_relaxed))
+			return true;
+	return false;
+}
+
 void napi_mask(struct napi *napi)
 {
 	if (napi->irq_masked)

@@ -115,6 +115,13 @@ bool napi_release(struct napi *napi);
 bool napi_complete(struct napi *napi);
 
 /*
+ * Any thread, where napi_schedule may not be called: true when it is scheduled, and so is polled
+ * once more; false: the caller raises the queue's irq. What was written before is seen by that
+ * poll.
+ */
+bool napi_remind(struct napi *napi);
+
+/*
  * The holder: interrupts of the queue would only disturb until it is complete, which unmasks. For
  * pollers other than the runner that takes the queue's interrupts.
  */

@@ -255,6 +255,42 @@ static void application_sends(void **state)
 	scene_end(&s);
 }
 
+/*
+ * Nor does it while that is scheduled anyway: interrupts would keep their CPU from the fair runner
+ * that polls it.
+ */
+static void application_interrupts_once(void **state)
+{
+	struct port *out, *tx;
+	struct context *context;
+	struct packet *p;
+	struct scene s;
+	uint32_t idle;
+
+	(void)state;
+	told_begin("busy/1");
+	scene_begin(&s, true, 4, POLLER_SOFTIRQ);
+	out = port_add(&s, "out", &told_ops);
+	tx = engine_port_find(s.engine, "out-tx");
+	poller_set(&s, "out-tx", POLLER_BUSY_POLL, 1);
+	assert_int_equal(engine_context_open(s.engine, &context), 0);
+	scene_run(&s, NSEC_PER_MSEC);
+	idle = atomic_load(&tx->queue[0].irq.state);
+	for (int i = 0; i < 10; i++) {
+		assert_int_equal(packet_alloc(&context->cache, &p, 1), 1);
+		p->len = p->total = SCENE_FRAME;
+		port_transmit(context, out, &p, 1);
+		context_kick(context);
+		assert_int_equal(atomic_load(&tx->queue[0].irq.state), idle);
+		scene_run(&s, 5 * NSEC_PER_MSEC);
+		assert_int_equal(mem_port_receive(out, &p, 1), 1);
+		packet_free(&context->cache, &p, 1);
+	}
+	assert_int_equal(kicks_by_others, 0);
+	engine_context_close(context);
+	scene_end(&s);
+}
+
 static void refuses(void **state)
 {
 	struct port_config config;
@@ -321,6 +357,7 @@ int main(void)
 		cmocka_unit_test(last_packet_goes_out),
 		cmocka_unit_test(a_due_kick_is_made_up_for),
 		cmocka_unit_test(application_sends),
+		cmocka_unit_test(application_interrupts_once),
 		cmocka_unit_test(refuses),
 		cmocka_unit_test(receives_nothing),
 	};
