@@ -140,7 +140,10 @@ const struct port_config *engine_port_config(const struct port *port);
 /* In a handler's create, ops and engine set: the engine ticks and destroys it from now on. -ENOSPC.
  */
 int engine_handler_register(struct engine *engine, struct handler *handler);
-/* NULL takes the handler away. Returns when no runner is inside the old one with this port. */
+/*
+ * NULL takes the handler away. Returns when no runner is inside the old one with this port. -EINVAL:
+ * nothing is received there (a kind with a poll of its own; as for rps_* of its queues).
+ */
 int engine_handler_set(struct engine *engine, struct port *port, struct handler *handler,
 		       struct error *err);
 
@@ -220,7 +223,8 @@ struct engine_settings {
 	/*
 	 * The CPUs it works on, of those it was created with; empty: all. The NAPIs, steered flows
 	 * and threads of one that is left out go to the others, with what they hold, in order;
-	 * what is set for it is kept, and holds again when it is back. Bounded by 5 s.
+	 * what is set for it is kept, and holds again when it is back. NAPIs for which no CPU is
+	 * set are spread anew, also those that engine_queue_move had moved. Bounded by 5 s.
 	 */
 	bool on_cpus_set;
 	struct cpuset on_cpus;
