@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Starvation and stalls: cases 9 to 12 and 15, softirq's limits and its hand-over to ksoftirqd. */
+/* Starvation and stalls: cases 9 to 12, 14 and 15, softirq's limits and its hand-over to ksoftirqd.
+ */
 #include "scene.h"
 
 static const struct cpu_counters *cpu_counters(struct scene *s, uint32_t i)
@@ -191,6 +192,75 @@ static void case_12_packet_loop(void **state)
 {
 	(void)state;
 	over_pollers_and_deferrals(looped);
+}
+
+/*
+ * Case 14: a timer of somebody else's on each CPU, every millisecond, while polls find packets
+ * without end; how late it comes is bounded, and control goes on.
+ */
+struct timer {
+	struct machine *machine;
+	struct runner *runner;
+	int64_t due, late;
+	unsigned fired;
+};
+
+static struct step timer_step(void *arg)
+{
+	struct timer *timer = arg;
+	int64_t now = machine_now(timer->machine);
+
+	if (now >= timer->due) {
+		if (now - timer->due > timer->late)
+			timer->late = now - timer->due;
+		timer->fired++;
+		timer->due = now + NSEC_PER_MSEC;
+	}
+	return STEP_UNTIL(timer->due);
+}
+
+static void beside_endless_polls(enum poller poller)
+{
+	struct endless endless = {.handler.ops = &endless_ops};
+	struct source source = {.burst = 1, .interval = 1, .count = 640};
+	struct timer timer[2];
+	struct scene s;
+	uint64_t before;
+
+	scene_begin(&s, true, 14, poller);
+	source.scene = &s;
+	source.port = s.a;
+	assert_int_equal(engine_handler_set(s.engine, s.a, &endless.handler, NULL), 0);
+	source_start(&source);
+	source_stop(&source);
+	for (unsigned cpu = 0; cpu < 2; cpu++) {
+		struct runner_config config = {
+			.name = "timer", .step = timer_step, .arg = &timer[cpu]};
+
+		timer[cpu] = (struct timer){.machine = s.machine, .due = machine_now(s.machine)};
+		cpuset_add(&config.placement.cpus, cpu);
+		assert_int_equal(runner_start(s.machine, &config, &timer[cpu].runner, NULL), 0);
+	}
+	before = PORT_SUM(s.a, full_polls);
+	scene_run(&s, 200 * NSEC_PER_MSEC);
+	assert_true(PORT_SUM(s.a, full_polls) > before + 1000);
+	for (unsigned cpu = 0; cpu < 2; cpu++) {
+		print_message("    CPU %u: %u times, %lld us late at most\n", cpu, timer[cpu].fired,
+			      (long long)(timer[cpu].late / NSEC_PER_USEC));
+		assert_true(timer[cpu].fired > 40);
+		assert_true(timer[cpu].late <= 5 * NSEC_PER_MSEC);
+	}
+	control_is_bounded(&s, 3 * NSEC_PER_MSEC);
+	for (unsigned cpu = 0; cpu < 2; cpu++)
+		runner_stop(timer[cpu].runner);
+	assert_int_equal(engine_handler_set(s.engine, s.a, s.cross, NULL), 0);
+	scene_end(&s);
+}
+
+static void case_14_other_work(void **state)
+{
+	(void)state;
+	over_pollers(beside_endless_polls);
 }
 
 /* Case 15: what keeps its CPU is of a higher class, so the NAPI's runner never runs. */
@@ -449,6 +519,7 @@ int main(void)
 		cmocka_unit_test(case_10_empty_queue),
 		cmocka_unit_test(case_11_slow_handler),
 		cmocka_unit_test(case_12_packet_loop),
+		cmocka_unit_test(case_14_other_work),
 		cmocka_unit_test(case_15_watchdog),
 		cmocka_unit_test(real_time_equals_take_turns),
 		cmocka_unit_test(restart_limit),
