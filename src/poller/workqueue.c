@@ -74,17 +74,23 @@ static struct step worker_rest(struct worker *worker)
 {
 	struct workqueue *wq = worker->workqueue;
 
-	worker->until = 0;
+	worker->began = 0;
 	atomic_fetch_or(&wq->idle, worker->bit);
 	return STEP(queue_waiting(wq) ? STEP_YIELD : STEP_WAIT);
+}
+
+/* By the budget of now, which may have become less since it began. */
+static bool worker_in_time(const struct worker *worker)
+{
+	return worker->context->now - worker->began < engine_budget_ns(worker->workqueue->engine);
 }
 
 /* To the next NAPI, or first to others of its class, whom a real-time worker would keep waiting. */
 static struct step worker_next(struct worker *worker)
 {
-	if (worker->context->now < worker->until)
+	if (worker_in_time(worker))
 		return STEP(STEP_AGAIN);
-	worker->until = 0;
+	worker->began = 0;
 	return STEP(STEP_YIELD);
 }
 
@@ -114,15 +120,15 @@ static struct step worker_step(void *arg)
 		return worker_rest(worker);
 	worker->napi = NULL;
 	context->now = machine_now(engine->machine);
-	if (!worker->until)
-		worker->until = context->now + engine_budget_ns(engine);
+	if (!worker->began)
+		worker->began = context->now;
 	while (napi_poll(napi, context, &work)) {
 		if (queue_waiting(wq)) {
 			queue_put_back(wq, napi);
 			break;
 		}
 		napi_mask(napi);
-		if (context->now >= worker->until) {
+		if (!worker_in_time(worker)) {
 			worker->napi = napi;
 			break;
 		}

@@ -27,7 +27,7 @@ struct worker {
 	struct runner *runner;
 	struct context *context;
 	struct napi *napi; /* whose token it holds from one step to the next */
-	int64_t until;	   /* then others of its class come first; 0: it has not begun */
+	int64_t began;	   /* budget_usecs after it others of its class come first; 0: not yet */
 };
 
 struct workqueue {
