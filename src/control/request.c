@@ -69,16 +69,32 @@ static int keys_take(struct request *request, json_t *keys, struct error *err)
 	return 0;
 }
 
-static int set_take(struct request *request, json_t *root, struct error *err)
+/* Of a port that is there or may come, or of the backlogs. */
+static int port_take(struct request *request, json_t *root, struct error *err)
 {
-	json_t *queue = json_object_get(root, "queue");
 	int rc = text_take("port", json_object_get(root, "port"), request->port,
 			   sizeof(request->port), err);
+	const char *means = rc ? NULL : setup_reserved(request->port);
 
 	if (rc)
 		return rc;
+	if (means && strcmp(request->port, "backlog"))
+		return error_set(err, -EINVAL, "\"port\" is a name; \"%s\" means %s", request->port,
+				 means);
 	if (strchr(request->port, '/'))
 		return error_set(err, -EINVAL, "\"port\" is a name; its queue is in \"queue\"");
+	if (!setup_sayable(request->port))
+		return error_set(err, -EINVAL, "\"port\" is a name, without control characters");
+	return 0;
+}
+
+static int set_take(struct request *request, json_t *root, struct error *err)
+{
+	json_t *queue = json_object_get(root, "queue");
+	int rc = port_take(request, root, err);
+
+	if (rc)
+		return rc;
 	request->queue = -1;
 	if (queue && (!json_is_integer(queue) || json_integer_value(queue) < 0 ||
 		      json_integer_value(queue) >= PORT_QUEUES_MAX))

@@ -61,8 +61,7 @@ static void name_default(struct port_config *config)
 		strcpy(config->name, name);
 }
 
-/* `napier set` has to be able to say it, and one line of a table to hold it. */
-static int name_check(const struct port_config *config, struct error *err)
+const char *setup_reserved(const char *name)
 {
 	static const struct {
 		const char *name, *means;
@@ -76,25 +75,40 @@ static int name_check(const struct port_config *config, struct error *err)
 		{"ksoftirqd", "a thread of the engine's"},
 		{"kworker", "a thread of the engine's"},
 	};
+
+	for (size_t i = 0; i < sizeof(reserved) / sizeof(*reserved); i++)
+		if (!strcmp(name, reserved[i].name))
+			return reserved[i].means;
+	return NULL;
+}
+
+bool setup_sayable(const char *name)
+{
+	for (; *name; name++)
+		if (*name == '/' || iscntrl((unsigned char)*name))
+			return false;
+	return true;
+}
+
+static int name_check(const struct port_config *config, struct error *err)
+{
 	const char *name = config->name;
+	const char *means = setup_reserved(name);
 
 	if (!*name)
 		return error_set(err, -EINVAL,
 				 "port %s:%s: give the port a name of 1 to %zu bytes with name=",
 				 config->kind, config->target, sizeof(config->name) - 1);
-	for (size_t i = 0; i < sizeof(reserved) / sizeof(*reserved); i++)
-		if (!strcmp(name, reserved[i].name))
-			return error_set(err, -EINVAL,
-					 "port %s:%s: \"%s\" means %s: give the port another "
-					 "name with name=",
-					 config->kind, config->target, name, reserved[i].means);
-	for (; *name; name++) {
-		if (*name == '/' || iscntrl((unsigned char)*name))
-			return error_set(err, -EINVAL,
-					 "port %s:…: a name has no '/' and no control characters: "
-					 "give the port another one with name=",
-					 config->kind);
-	}
+	if (means)
+		return error_set(err, -EINVAL,
+				 "port %s:%s: \"%s\" means %s: give the port another name with "
+				 "name=",
+				 config->kind, config->target, name, means);
+	if (!setup_sayable(name))
+		return error_set(err, -EINVAL,
+				 "port %s:…: a name has no '/' and no control characters: give the "
+				 "port another one with name=",
+				 config->kind);
 	return 0;
 }
 

@@ -46,7 +46,7 @@ struct setup {
 	struct engine_config engine; /* machine, counters_path, log: not set here */
 	bool interrupt_set;	     /* the class of irq/N was asked for */
 	bool realtime;		     /* irq/N above ordinary priority, if the rights allow */
-	struct wish backlog; /* of the backlogs' NAPIs */
+	struct wish backlog;	     /* of the backlogs' NAPIs */
 	char name[SETUP_NAME_MAX];
 	enum setup_handler handler;
 	struct bridge_config bridge;
@@ -62,6 +62,10 @@ void setup_free(struct setup *setup);
 
 /* The engine's name is a directory's: letters, digits, '_', '-' and '.', not first. */
 int setup_name(struct setup *setup, const char *name, struct error *err);
+/* What a name that no port can have means to `napier set`; NULL: a port can have it. */
+const char *setup_reserved(const char *name);
+/* `napier set` is able to say it, and one line of a table to hold it. */
+bool setup_sayable(const char *name);
 int setup_handler_parse(const char *name, enum setup_handler *out, struct error *err);
 
 /* "xdp:eth0,queues=2,wait=yes": a port of the setup's, to be filled in further. */

@@ -12,6 +12,7 @@
 #include <control/engine_wish.h>
 #include <control/reader.h>
 #include <control/setup.h>
+#include <control/setup_text.h>
 
 static struct setup *setup_of(struct reader *r)
 {
@@ -129,6 +130,8 @@ static int take_cpu(struct reader *r, config_setting_t *s, void *object)
 	static const struct key keys[] = {{"cpu", take_nothing}, {"deferral", take_cpu_key}};
 	static const struct key number = {"cpu", NULL, 0, 0, CPU_MAX - 1};
 	config_setting_t *which = config_setting_get_member(s, "cpu");
+	struct setup *setup = setup_of(r);
+	uint32_t before = setup->cpus_n;
 	struct cpu_settings *settings;
 	long long cpu;
 	int rc;
@@ -139,9 +142,11 @@ static int take_cpu(struct reader *r, config_setting_t *s, void *object)
 	rc = reader_integer(r, which, &number, &cpu);
 	if (rc)
 		return rc;
-	settings = setup_cpu(setup_of(r), (unsigned)cpu);
+	settings = setup_cpu(setup, (unsigned)cpu);
 	if (!settings)
 		return error_set(r->err, -ENOMEM, "no memory");
+	if (setup->cpus_n == before)
+		return reader_wrong(r, which, -EINVAL, "cpu = %lld is there twice", cpu);
 	return reader_group(r, s, keys, sizeof(keys) / sizeof(*keys), settings);
 }
 
@@ -337,6 +342,8 @@ static int take_queue(struct reader *r, config_setting_t *s, void *object)
 	};
 	static const struct key number = {"queue", NULL, 0, 0, PORT_QUEUES_MAX - 1};
 	config_setting_t *which = config_setting_get_member(s, "queue");
+	struct setup_port *port = object;
+	uint32_t before = port->queues_n;
 	struct wish *wish;
 	long long queue;
 	int rc;
@@ -346,9 +353,11 @@ static int take_queue(struct reader *r, config_setting_t *s, void *object)
 	rc = reader_integer(r, which, &number, &queue);
 	if (rc)
 		return rc;
-	wish = setup_port_wish(object, (int)queue);
+	wish = setup_port_wish(port, (int)queue);
 	if (!wish)
 		return error_set(r->err, -ENOMEM, "no memory");
+	if (port->queues_n == before)
+		return reader_wrong(r, which, -EINVAL, "queue = %lld is there twice", queue);
 	return reader_group(r, s, keys, sizeof(keys) / sizeof(*keys), wish);
 }
 
@@ -433,34 +442,12 @@ static int root_read(struct reader *r, config_t *config)
 			    NULL);
 }
 
-/*
- * libconfig's scanner ends the whole program when an included file cannot be read (a directory,
- * say), so there is no including.
- */
-static int include_refuse(struct reader *r, const char *text)
-{
-	unsigned line = 1;
-
-	for (const char *at = text; at; at = strchr(at, '\n')) {
-		if (*at == '\n') {
-			at++;
-			line++;
-		}
-		at += strspn(at, " \t");
-		if (!strncmp(at, "@include", 8))
-			return error_set(r->err, -EINVAL,
-					 "%.120s:%u: @include is not supported: write it here",
-					 r->path, line);
-	}
-	return 0;
-}
-
 int setup_text_read(struct setup *setup, const char *path, const char *text, struct error *err)
 {
 	struct error own;
 	struct reader r = {.arg = setup, .path = path, .err = err ? err : &own};
 	config_t config;
-	int rc = include_refuse(&r, text);
+	int rc = setup_text_check(&r, text);
 
 	if (rc)
 		return rc;

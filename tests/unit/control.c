@@ -77,6 +77,10 @@ static void request_refuses(void **state)
 		 "\"queue\" is a number 0..63"},
 		{"{\"request\":\"set\",\"port\":\"a/0\",\"keys\":{\"weight\":1}}",
 		 "\"port\" is a name; its queue is in \"queue\""},
+		{"{\"request\":\"set\",\"port\":\"engine\",\"keys\":{\"weight\":3}}",
+		 "\"port\" is a name; \"engine\" means the engine itself"},
+		{"{\"request\":\"set\",\"port\":\"a\\nb\",\"keys\":{\"weight\":3}}",
+		 "\"port\" is a name, without control characters"},
 		{"{\"request\":\"set\",\"port\":\"a\",\"keys\":{\"nice\":1,\"priority\":1}}",
 		 "class=fair goes with nice, class=fifo with priority: they cannot be asked "
 		 "together"},
