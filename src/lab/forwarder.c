@@ -223,7 +223,7 @@ static int napier_start(struct forwarder *f, struct error *err)
 	argv[7] = poller_name(poller_of(f->kind));
 	for (size_t i = 0; i < sizeof(all.bits) / sizeof(*all.bits) && tx; i++)
 		all.bits[i] |= site->tx_cpus.bits[i];
-	snprintf(name, sizeof(name), "lab%d", getpid());
+	netlab_engine_name(getpid(), name);
 	for (int i = 0; i < 2; i++)
 		snprintf(port[i], sizeof(port[i]), "%s:%s,netns=%s%s", site->port,
 			 site->interface[i], netns, tx ? ",tx_napi=yes" : "");

@@ -17,6 +17,8 @@
 
 #include <linux/netlink.h>
 
+#include <control/rundir.h>
+
 #include "lab/netlab.h"
 
 #define NETNS_DIR "/run/netns"
@@ -101,6 +103,28 @@ static int record_clean(FILE *record)
 	return removed;
 }
 
+/* The run directory of that lab's engine, unless that lives yet. */
+static void engine_clean(const char *rundir, const char *record)
+{
+	struct rundir dir;
+	char name[32];
+	char path[RUNDIR_PATH_MAX + 10];
+
+	netlab_engine_name(atoi(record + strlen(RECORD_PREFIX)), name);
+	if (rundir_find(&dir, rundir, name, NULL) || access(dir.path, F_OK) ||
+	    rundir_lock(&dir, NULL))
+		return;
+	/* What it would have put back was of interfaces that are gone with their namespace. */
+	rundir_file(&dir, "restore", path);
+	unlink(path);
+	rundir_close(&dir);
+}
+
+void netlab_engine_name(pid_t lab, char name[32])
+{
+	snprintf(name, 32, "lab%d", lab);
+}
+
 int netlab_clean(const char *rundir)
 {
 	DIR *dir = opendir(rundir);
@@ -124,6 +148,7 @@ int netlab_clean(const char *rundir)
 		}
 		if (!flock(fd, LOCK_EX | LOCK_NB)) { /* its owner is dead */
 			removed += record_clean(record);
+			engine_clean(rundir, entry->d_name);
 			unlinkat(dirfd(dir), entry->d_name, 0);
 		}
 		fclose(record);

@@ -46,9 +46,13 @@ int netlab_open(const char *rundir, struct netlab **out, struct error *err);
 void netlab_close(struct netlab *lab);
 
 /*
- * Only what killed owners left; returns how many namespaces that were.
+ * Only what killed owners left, their engines' run directories too; returns how many namespaces
+ * that were.
  */
 int netlab_clean(const char *rundir);
+
+/* How an engine that this process runs in its lab is called. */
+void netlab_engine_name(pid_t lab, char name[32]);
 
 /* A new namespace, its loopback up, IPv6 off. Returns its index. */
 int netlab_namespace_add(struct netlab *lab, const char *role, struct error *err);

@@ -213,6 +213,24 @@ static void exit_tears_down(void **state)
 	assert_int_equal(entries(rundir, "lab."), 0);
 }
 
+/* What an engine that was killed as well leaves of itself. */
+static void engine_leave(pid_t lab)
+{
+	static const char *const files[] = {"pid", "control", "counters", "absent", "restore"};
+	char name[32], path[128];
+	FILE *file;
+
+	netlab_engine_name(lab, name);
+	snprintf(path, sizeof(path), "%s/%s", rundir, name);
+	assert_int_equal(mkdir(path, 0755), 0);
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+		snprintf(path, sizeof(path), "%s/%s/%s", rundir, name, files[i]);
+		file = fopen(path, "w");
+		assert_non_null(file);
+		fclose(file);
+	}
+}
+
 static void the_next_start_cleans_after_kill(void **state)
 {
 	int ready, pid = child_start(false, &ready);
@@ -227,7 +245,9 @@ static void the_next_start_cleans_after_kill(void **state)
 	child_wait(pid);
 	assert_int_equal(namespaces_of(pid), 2);
 	assert_int_equal(entries(rundir, "lab."), 1);
+	engine_leave(pid);
 	assert_int_equal(netlab_open(rundir, &lab, &err), 0);
+	assert_int_equal(entries(rundir, "lab") - entries(rundir, "lab."), 0);
 	assert_int_equal(namespaces_of(pid), 0);
 	assert_int_equal(entries(rundir, "lab."), 1);
 	netlab_close(lab);
