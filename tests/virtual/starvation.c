@@ -498,6 +498,47 @@ static void equals_take_turns(enum poller poller, enum poller other)
 	scene_end(&s);
 }
 
+/* A worker's turn is as long as netdev_budget_usecs says now, also when it began under a longer
+ * one. */
+static void a_shorter_turn_holds_at_once(void **state)
+{
+	const struct placement fifo = {.class = RUNNER_FIFO, .level = 50};
+	struct engine_config config = {.poller = POLLER_WORKQUEUE, .worker = fifo};
+	struct engine_settings budget = {.budget_usecs_set = true};
+	struct endless endless = {.handler.ops = &endless_ops};
+	struct runner_config other = {.name = "timer", .step = timer_step, .placement = fifo};
+	struct port *port[3];
+	struct timer timer;
+	struct scene s;
+
+	(void)state;
+	cpuset_add(&config.worker.cpus, 0);
+	cpuset_add(&other.placement.cpus, 0);
+	scene_begin_with(&s, true, 1, config);
+	port[0] = s.a;
+	port[1] = s.b;
+	port[2] = scene_port(&s, "c", NULL);
+	for (int i = 0; i < 3; i++)
+		goes_round(&s, port[i], &endless);
+	scene_run(&s, 5 * NSEC_PER_MSEC);
+	/* More NAPIs than workers, so a step is one poll, and the rest of this is in one turn. */
+	budget.budget_usecs = 500000;
+	assert_int_equal(engine_set(s.engine, &budget, NULL), 0);
+	scene_run(&s, 20 * NSEC_PER_MSEC);
+	budget.budget_usecs = 1000;
+	assert_int_equal(engine_set(s.engine, &budget, NULL), 0);
+	timer = (struct timer){.machine = s.machine, .due = machine_now(s.machine)};
+	other.arg = &timer;
+	assert_int_equal(runner_start(s.machine, &other, &timer.runner, NULL), 0);
+	scene_run(&s, 100 * NSEC_PER_MSEC);
+	assert_true(timer.fired > 20);
+	assert_true(timer.late <= 5 * NSEC_PER_MSEC);
+	runner_stop(timer.runner);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(engine_handler_set(s.engine, port[i], s.cross, NULL), 0);
+	scene_end(&s);
+}
+
 static void real_time_equals_take_turns(void **state)
 {
 	(void)state;
@@ -522,6 +563,7 @@ int main(void)
 		cmocka_unit_test(case_14_other_work),
 		cmocka_unit_test(case_15_watchdog),
 		cmocka_unit_test(real_time_equals_take_turns),
+		cmocka_unit_test(a_shorter_turn_holds_at_once),
 		cmocka_unit_test(restart_limit),
 		cmocka_unit_test(budget_squeeze),
 		cmocka_unit_test(time_squeeze),
