@@ -82,6 +82,7 @@ static int steer_renew(struct napi *napi, const struct cpuset *cpus, uint32_t fl
 	const struct port_queue *queue = napi->queue;
 	struct steer *steer;
 	int rc = steer_create(napi->engine, cpus, flows, &steer);
+
 	if (rc)
 		return error_set(err, rc, "%s/%u: no memory for steering", queue->port->name,
 				 queue->index);
