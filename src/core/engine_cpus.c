@@ -67,21 +67,19 @@ static int queues_each(struct engine *engine, int64_t deadline, struct error *er
 		       int (*each)(struct napi *napi, const struct queue_settings *settings,
 				   int64_t left, struct error *err))
 {
-	for (uint32_t i = 0; i < engine->config.ports_max; i++) {
-		struct port *port = engine->port[i];
+	struct napi_walk walk = {0};
+	struct napi *napi;
+	int rc = 0;
 
-		for (uint32_t q = 0; port && q < port->queues; q++) {
-			int64_t left = deadline - machine_now(engine->machine);
-			struct queue_settings settings;
-			int rc;
+	while (!rc && (napi = napi_walk_next(engine, &walk))) {
+		int64_t left = deadline - machine_now(engine->machine);
+		struct queue_settings settings;
 
-			settings_find(&engine->settings, port->name, (int)q, &settings);
-			rc = each(port->queue[q].napi, &settings, left > 0 ? left : 0, err);
-			if (rc)
-				return rc;
-		}
+		settings_find(&engine->settings, napi->queue->port->name, (int)napi->queue->index,
+			      &settings);
+		rc = each(napi, &settings, left > 0 ? left : 0, err);
 	}
-	return 0;
+	return rc;
 }
 
 /* Also where poller auto has taken it elsewhere: it may do so again. */
@@ -149,13 +147,12 @@ static void cpus_mark(struct engine *engine, const struct cpuset *cpus)
 
 static bool softnet_used(struct engine *engine, const struct softnet *softnet)
 {
-	for (uint32_t i = 0; i < engine->config.ports_max; i++) {
-		struct port *port = engine->port[i];
+	struct napi_walk walk = {0};
+	struct napi *napi;
 
-		for (uint32_t q = 0; port && q < port->queues; q++)
-			if (port->queue[q].napi->softnet == softnet)
-				return true;
-	}
+	while ((napi = napi_walk_next(engine, &walk)))
+		if (napi->softnet == softnet)
+			return true;
 	return false;
 }
 

@@ -56,6 +56,17 @@ static struct queue_record *record_take(struct engine *engine, const struct port
 	return best;
 }
 
+struct napi *napi_walk_next(const struct engine *engine, struct napi_walk *walk)
+{
+	for (; walk->port < engine->config.ports_max; walk->port++, walk->queue = 0) {
+		const struct port *port = engine->port[walk->port];
+
+		if (port && walk->queue < port->queues)
+			return port->queue[walk->queue++].napi;
+	}
+	return NULL;
+}
+
 void queue_record_placement(struct napi *napi)
 {
 	struct engine *engine = napi->engine;

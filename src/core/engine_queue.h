@@ -26,6 +26,16 @@ void queue_told(struct napi *napi);
 struct softnet *queue_softnet(const struct port_queue *queue,
 			      const struct queue_settings *settings);
 
+/*
+ * NAPIs in the order of ports and queues, the engine's own ports included, from a walk of zeros on;
+ * NULL after the last. Control context, engine lock held.
+ */
+struct napi_walk {
+	uint32_t port, queue;
+};
+
+struct napi *napi_walk_next(const struct engine *engine, struct napi_walk *walk);
+
 /* What is asked of the queue's thread, for those who read the counters. */
 void queue_record_placement(struct napi *napi);
 

@@ -53,16 +53,16 @@ void engine_settings_start(struct engine *engine)
 /* A weight of a queue's own has been asked for, and stays. */
 static void weights_apply(struct engine *engine)
 {
-	for (uint32_t i = 0; i < engine->config.ports_max; i++) {
-		struct port *port = engine->port[i];
+	struct napi_walk walk = {0};
+	struct napi *napi;
 
-		for (uint32_t q = 0; port && q < port->queues; q++) {
-			struct queue_settings own;
+	while ((napi = napi_walk_next(engine, &walk))) {
+		struct queue_settings own;
 
-			settings_find(&engine->settings, port->name, (int)q, &own);
-			if (!own.weight_set)
-				napi_weight_set(port->queue[q].napi, engine->config.weight);
-		}
+		settings_find(&engine->settings, napi->queue->port->name, (int)napi->queue->index,
+			      &own);
+		if (!own.weight_set)
+			napi_weight_set(napi, engine->config.weight);
 	}
 }
 

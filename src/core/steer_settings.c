@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include <core/engine_queue.h>
 #include <core/engine_steer.h>
 #include <core/steer.h>
 #include <poller/softirq.h>
@@ -83,15 +84,13 @@ void engine_steer_end(struct engine *engine)
 static int steering_each(struct engine *engine, int (*call)(struct napi *napi, int64_t deadline),
 			 int64_t deadline)
 {
+	struct napi_walk walk = {0};
+	struct napi *napi;
 	int rc = 0;
 
-	for (uint32_t i = 0; i < engine->config.ports_max; i++) {
-		struct port *port = engine->port[i];
-
-		for (uint32_t k = 0; !rc && port && k < port->queues; k++)
-			if (port->queue[k].napi->steer)
-				rc = call(port->queue[k].napi, deadline);
-	}
+	while (!rc && (napi = napi_walk_next(engine, &walk)))
+		if (napi->steer)
+			rc = call(napi, deadline);
 	return rc;
 }
 

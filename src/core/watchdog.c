@@ -5,8 +5,7 @@
  */
 #include <napier/port.h>
 
-#include <core/engine.h>
-#include <core/napi.h>
+#include <core/engine_queue.h>
 #include <poller/softirq.h>
 
 static void napi_watch(struct engine *engine, struct napi *napi)
@@ -36,10 +35,9 @@ static void napi_watch(struct engine *engine, struct napi *napi)
 
 void engine_watch(struct engine *engine)
 {
-	for (uint32_t i = 0; i < engine->config.ports_max; i++) {
-		struct port *port = engine->port[i];
+	struct napi_walk walk = {0};
+	struct napi *napi;
 
-		for (uint32_t k = 0; port && k < port->queues; k++)
-			napi_watch(engine, port->queue[k].napi);
-	}
+	while ((napi = napi_walk_next(engine, &walk)))
+		napi_watch(engine, napi);
 }

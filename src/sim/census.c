@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <machine/virtual.h>
+#include <core/engine_queue.h>
 #include <poller/busy_poll.h>
 #include <poller/softirq.h>
 #include <poller/thread.h>
@@ -154,18 +155,16 @@ void sim_census(struct sim *sim)
 {
 	struct engine *engine = sim->engine;
 	struct census c = {.sim = sim};
+	struct napi_walk walk = {0};
+	struct napi *napi;
 
 	for (uint32_t i = 0; i < engine->cpus; i++)
 		count_cpu(&c, engine_softnet_at(engine, i), (int)i + 1);
 	if (engine->workqueue)
 		count_workqueue(&c, engine->workqueue);
-	for (uint32_t i = 0; i < engine->config.ports_max; i++) {
-		struct port *port = engine->port[i];
-
-		for (uint32_t k = 0; port && k < port->queues; k++) {
-			count_thread(&c, port->queue[k].napi);
-			check_napi(&c, port->queue[k].napi);
-		}
+	while ((napi = napi_walk_next(engine, &walk))) {
+		count_thread(&c, napi);
+		check_napi(&c, napi);
 	}
 	for (unsigned i = 0; i < sim->plan.ports; i++) {
 		struct port *port = sim->port[i].port;
