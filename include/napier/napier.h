@@ -4,6 +4,7 @@
 #define NAPIER_NAPIER_H
 
 #include <napier/bridge.h>
+#include <napier/busy_poll.h>
 #include <napier/counters.h>
 #include <napier/engine.h>
 #include <napier/error.h>
