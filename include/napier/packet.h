@@ -34,6 +34,12 @@ enum packet_flag {
 	PACKET_GSO = 1 << 2,
 	/* stamp is the time of a capture, ns since 1970, set by the port: receive keeps it. */
 	PACKET_STAMPED = 1 << 3,
+	/*
+	 * Beside PACKET_GSO, whose fields the head has: each frame of the chain is a whole packet
+	 * with headers and flags of its own, just as it was received, and its len as total, but for
+	 * the head, whose total is that of all. Without it the frames behind the head are payload.
+	 */
+	PACKET_FRAMES = 1 << 4,
 };
 
 struct packet {

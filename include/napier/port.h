@@ -53,6 +53,7 @@ enum port_feature {
 	PORT_FINITE = 1 << 2,  /* its input ends by itself (a file) */
 	PORT_SINK = 1 << 3,    /* it has no input at all */
 	PORT_INSIDE = 1 << 4,  /* its other end is a program's that embeds the engine */
+	PORT_TX_USO = 1 << 5,  /* with PORT_TX_GSO: UDP, too (VIRTIO_NET_HDR_GSO_UDP_L4) */
 };
 
 enum port_state {
