@@ -92,6 +92,19 @@ void napi_mask(struct napi *napi)
 	irq_mask(&napi->queue->irq);
 }
 
+void napi_timer_arm(struct napi *napi, int64_t when)
+{
+	if (when == napi->timer_at)
+		return;
+	napi->timer_at = when;
+	irq_arm(&napi->timer, when);
+}
+
+void napi_timer_fired(struct irq *irq)
+{
+	napi_schedule((struct napi *)((char *)irq - offsetof(struct napi, timer)));
+}
+
 /*
  * Gives the token back when nothing was scheduled meanwhile. False: the caller keeps it, to poll
  * again or to release it. Unmasked before the token goes: an interrupt that fires in between sets
@@ -133,6 +146,7 @@ static bool release_disabled(struct napi *napi, uint32_t state)
 	struct machine *machine = napi->engine->machine;
 
 	napi_mask(napi);
+	napi_timer_arm(napi, TIME_NEVER);
 	if (!atomic_compare_exchange_strong(&napi->state, &state, wanted | NAPI_DISABLED))
 		return false;
 	if (CANARY(LEAK)) {
@@ -145,10 +159,26 @@ static bool release_disabled(struct napi *napi, uint32_t state)
 	return true;
 }
 
+int napi_attach(struct napi *napi, enum poller poller)
+{
+	struct runner *runner = pollers[poller]->runner(napi);
+	struct runner *before = napi->queue->irq.runner;
+	int rc = irq_attach(&napi->queue->irq, runner);
+
+	if (rc)
+		return rc;
+	rc = irq_attach(&napi->timer, runner);
+	if (!rc)
+		return 0;
+	if (!before || irq_attach(&napi->queue->irq, before))
+		irq_detach(&napi->queue->irq);
+	return rc;
+}
+
 /* Interrupts go to the runner of this poller from now on, unmasked. */
 static int irq_move(struct napi *napi, enum poller poller)
 {
-	int rc = irq_attach(&napi->queue->irq, pollers[poller]->runner(napi));
+	int rc = napi_attach(napi, poller);
 
 	if (!rc && napi->irq_masked) {
 		napi->irq_masked = false;

@@ -39,9 +39,12 @@ struct napi {
 	uint32_t cap; /* packets a poll while they are so slow that a round's time would not do; 0:
 			 none */
 	bool irq_masked;
+	int64_t timer_at;	 /* as armed; it may have fired since */
 	int64_t scheduled_at;	 /* its next poll is the first after that; 0: it is not */
 	struct napi *next;	 /* in a softirq poll list or inbox */
 	struct softnet *softnet; /* of its engine CPU: whose softirq polls it */
+
+	struct irq timer; /* brings it back by itself; attached where the queue's irq is */
 
 	struct napi_change change;
 	int switch_error; /* written by the holder before it clears SWITCH without switching */
@@ -126,6 +129,21 @@ bool napi_remind(struct napi *napi);
  * pollers other than the runner that takes the queue's interrupts.
  */
 void napi_mask(struct napi *napi);
+
+/*
+ * The holder, or control while it is disabled. Interrupts and the timer go to the runner of this
+ * poller from now on; what irq_attach says, and then they go where they went.
+ */
+int napi_attach(struct napi *napi, enum poller poller);
+
+/*
+ * The holder. The NAPI's one timer, for all that has to be looked at again without a packet: it is
+ * scheduled at `when`, masked or not, in place of what was armed before. TIME_NEVER: not any more.
+ * Whoever needs it says so again after each poll (napi_complete); disabling disarms it.
+ */
+void napi_timer_arm(struct napi *napi, int64_t when);
+/* The irq handler of the timer. */
+void napi_timer_fired(struct irq *irq);
 
 /* Control context, engine lock held. As napi_poller_set, to this softnet. */
 int napi_switch(struct napi *napi, enum poller poller, struct softnet *softnet, int64_t timeout,

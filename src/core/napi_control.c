@@ -20,7 +20,9 @@ int napi_init(struct napi *napi, enum poller poller, struct error *err)
 	if (rc)
 		return rc;
 	atomic_store(&napi->state, NAPI_DISABLED | (uint32_t)poller << NAPI_POLLER_SHIFT);
-	rc = irq_attach(&napi->queue->irq, poller_ops(poller)->runner(napi));
+	napi->timer = IRQ_INIT(-1, napi_timer_fired);
+	napi->timer_at = TIME_NEVER;
+	rc = napi_attach(napi, poller);
 	if (rc) {
 		poller_ops(poller)->retire(napi, napi->softnet);
 		return error_set(err, rc, "%s/%u: its descriptor cannot be waited for: %s",
@@ -33,6 +35,7 @@ int napi_init(struct napi *napi, enum poller poller, struct error *err)
 
 void napi_end(struct napi *napi)
 {
+	irq_detach(&napi->timer);
 	irq_detach(&napi->queue->irq);
 	poller_ops(napi_poller(napi))->retire(napi, napi->softnet);
 }
@@ -85,7 +88,7 @@ static int switch_disabled(struct napi *napi, enum poller poller, struct softnet
 	int rc;
 
 	napi->softnet = softnet;
-	rc = irq_attach(&napi->queue->irq, poller_ops(poller)->runner(napi));
+	rc = napi_attach(napi, poller);
 	if (rc) {
 		napi->softnet = before;
 		return rc;
