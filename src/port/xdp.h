@@ -2,7 +2,8 @@
 /*
  * The inside of the xdp port: AF_XDP sockets, one per receive queue of an interface.
  *
- *	xdp.c          options, checks, open and close
+ *	xdp.c          open and close
+ *	xdp_request.c  what is asked for, and whether there is what that takes
  *	xdp_program.c  the program that redirects packets to the sockets
  *	xdp_socket.c   one queue's socket and rings
  *	xdp_path.c     receive, transmit, kick
@@ -35,7 +36,16 @@ enum {
 	XDP_ETHERNET_AND_TAG = 18, /* what a frame has beyond the MTU */
 };
 
+enum xdp_attach { XDP_ATTACH_AUTO, XDP_ATTACH_NATIVE, XDP_ATTACH_GENERIC };
 enum xdp_zerocopy { XDP_ZEROCOPY_AUTO, XDP_ZEROCOPY_ON, XDP_ZEROCOPY_OFF };
+enum xdp_checksum { XDP_CHECKSUM_AUTO, XDP_CHECKSUM_COMPLETE, XDP_CHECKSUM_OFF };
+
+/* What was asked, and what there is to open. */
+struct xdp_request {
+	unsigned mode, zerocopy, checksum; /* of the enums above */
+	uint32_t ring, queues;
+	struct netdev_link link;
+};
 
 struct xdp_queue {
 	struct port_queue *queue;
@@ -104,6 +114,21 @@ static inline struct xdp_port *xdp_port_of(struct port *port)
 	return port->private;
 }
 
+/* xdp_request.c: control context. They fill err; -EPERM, -EINVAL, -EBUSY and the like. */
+
+/* The port's options: mode, zerocopy, checksum and ring. */
+int xdp_request_read(struct port_config *config, struct xdp_request *request, struct error *err);
+/* -EPERM, and the missing capabilities' names in text. Fills no err. */
+int xdp_capabilities_check(char *text, size_t size);
+/*
+ * All that can be known to be wrong before anything is opened: the interface, its MTU and queues,
+ * locked memory. Fills in queues and link, and the port's driver.
+ */
+int xdp_request_check(struct xdp_port *xp, const struct port_config *config,
+		      struct xdp_request *request, struct error *err);
+/* -EBUSY: the interface has an XDP program; whose, and how to end that. */
+int xdp_attached_error(struct xdp_port *xp, const struct netdev_link *link, struct error *err);
+
 /* xdp_socket.c: control context. */
 
 /*
@@ -142,8 +167,6 @@ void xdp_kernel_look(struct xdp_port *xp);
 /* xdp_watch.c: control context. */
 void xdp_watch_begin(struct xdp_port *xp, const struct netdev_link *link);
 void xdp_tick(struct port *port, int64_t now);
-/* Says which receive queues of the interface nobody polls, if there are any. */
-void xdp_queues_warn(struct xdp_port *xp, uint32_t rx_queues);
 /* "ethtool -L eth0 combined 2", as this driver wants it. */
 void xdp_queues_fix(const struct xdp_port *xp, uint32_t queues, char *text, size_t size);
 

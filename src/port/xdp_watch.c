@@ -25,7 +25,8 @@ void xdp_queues_fix(const struct xdp_port *xp, uint32_t queues, char *text, size
 			 queues, queues);
 }
 
-void xdp_queues_warn(struct xdp_port *xp, uint32_t rx_queues)
+/* Says which receive queues of the interface nobody polls, if there are any. */
+static void queues_warn(struct xdp_port *xp, uint32_t rx_queues)
 {
 	uint32_t ours = xp->port->queues;
 	char fix[96], range[32];
@@ -66,7 +67,7 @@ void xdp_watch_begin(struct xdp_port *xp, const struct netdev_link *link)
 	netdev_link(&xp->dev, &now);
 	xp->watch.rx_queues = netdev_rx_queues(&xp->dev, &now);
 	xp->watch.rx_packets = now.rx_packets;
-	xdp_queues_warn(xp, xp->watch.rx_queues);
+	queues_warn(xp, xp->watch.rx_queues);
 }
 
 /* What the kernel dropped for want of frames or of room in our ring. */
@@ -120,7 +121,7 @@ static void queues_look(struct xdp_port *xp, const struct netdev_link *link)
 	if (now == xp->watch.rx_queues)
 		return;
 	xp->watch.rx_queues = now;
-	xdp_queues_warn(xp, now);
+	queues_warn(xp, now);
 }
 
 static void program_look(struct xdp_port *xp, const struct netdev_link *link)
