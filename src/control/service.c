@@ -251,14 +251,9 @@ static bool backlogs_empty(void *arg)
 {
 	const struct counters_file *file = arg;
 
-	for (uint32_t i = 0; i < file->cpus; i++) {
-		const struct cpu_record *r =
-			(const struct cpu_record *)((const char *)file + file->cpu_offset +
-						    (size_t)i * file->cpu_size);
-
-		if (counter_read(&r->backlog.length))
+	for (uint32_t i = 0; i < file->cpus; i++)
+		if (counter_read(&counters_cpu_at(file, i)->backlog.length))
 			return false;
-	}
 	return true;
 }
 
@@ -269,8 +264,8 @@ static void backlogs_stop(struct service *service, int64_t deadline)
 
 	if (!backlog)
 		return;
-	machine_wait(service->machine, backlogs_empty,
-		     (void *)engine_counters(service->engine), deadline);
+	machine_wait(service->machine, backlogs_empty, (void *)engine_counters(service->engine),
+		     deadline);
 	for (uint32_t q = 0; q < backlog->queues; q++)
 		napi_disable(backlog->queue[q].napi, STOP_TIMEOUT);
 }

@@ -75,7 +75,6 @@ int service_port_add(struct service *service, struct setup_port *port, struct se
 int service_port_remove(struct service *service, const char *name, struct error *err);
 /* Ports that are added from now on receive at once; those that are there, too. */
 int service_ports_start(struct service *service, struct error *err);
-struct service_port *service_port_find(struct service *service, const char *name);
 /* monitor_report */
 void service_link(void *arg, struct watch *watch, enum link_event event);
 /* Tries the absent ports again when it is time; returns when that will be. */

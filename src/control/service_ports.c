@@ -21,7 +21,7 @@ static const char *port_name(const struct service_port *sp)
 	return sp->setup->config.name;
 }
 
-struct service_port *service_port_find(struct service *service, const char *name)
+static struct service_port *service_port_find(struct service *service, const char *name)
 {
 	for (uint32_t i = 0; i < service->ports_n; i++) {
 		if (!strcmp(port_name(service->ports[i]), name))

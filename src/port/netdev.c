@@ -249,16 +249,11 @@ void netdev_close(struct netdev *dev)
 	*dev = NETDEV_CLOSED;
 }
 
-int netdev_link_of(struct netdev *dev, int ifindex, char name[IFNAMSIZ], struct netdev_link *out)
-{
-	struct link_answer answer = {.link = out, .name = name};
-
-	return link_request(dev->fd, ifindex, NULL, &answer);
-}
-
 int netdev_link(struct netdev *dev, struct netdev_link *out)
 {
-	return netdev_link_of(dev, dev->ifindex, dev->name, out);
+	struct link_answer answer = {.link = out, .name = dev->name};
+
+	return link_request(dev->fd, dev->ifindex, NULL, &answer);
 }
 
 /* A netlink socket passes interface requests on to its namespace like any other socket. */

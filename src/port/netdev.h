@@ -67,8 +67,6 @@ struct netdev_link {
 
 /* One round trip to the kernel. */
 int netdev_link(struct netdev *dev, struct netdev_link *out);
-/* As above for another interface of the same namespace. */
-int netdev_link_of(struct netdev *dev, int ifindex, char name[IFNAMSIZ], struct netdev_link *out);
 
 /* Up and with a carrier: what is sent there goes somewhere. */
 static inline bool netdev_link_up(const struct netdev_link *link)

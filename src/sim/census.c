@@ -6,8 +6,8 @@
  */
 #include <string.h>
 
-#include <machine/virtual.h>
 #include <core/engine_queue.h>
+#include <machine/virtual.h>
 #include <poller/busy_poll.h>
 #include <poller/softirq.h>
 #include <poller/thread.h>

@@ -105,7 +105,7 @@ static void counters_check(struct sim *sim, const struct napi *napi)
 			 napi->queue->port->name, napi->queue->index, in, out);
 }
 
-void sim_check_balance(struct sim *sim, struct sim_queue *q)
+static void balance_check(struct sim *sim, struct sim_queue *q)
 {
 	const struct napi *napi = q->queue->napi;
 	uint64_t received = counter_read(&napi->record->napi.received);
@@ -139,7 +139,7 @@ void sim_check_opened(struct sim_queue *q)
 
 void sim_check_closed(struct sim_queue *q)
 {
-	sim_check_balance(q->sim, q);
+	balance_check(q->sim, q);
 	q->sim->transmitted_closed += transmitted(q);
 	q->sim->steered_closed += steered(q);
 }
@@ -181,7 +181,7 @@ void sim_check_totals(struct sim *sim)
 		struct port *port = sim->port[i].port;
 
 		for (uint32_t k = 0; port && k < port->queues; k++) {
-			sim_check_balance(sim, &sim->port[i].queue[k]);
+			balance_check(sim, &sim->port[i].queue[k]);
 			sum += transmitted(&sim->port[i].queue[k]);
 			put += steered(&sim->port[i].queue[k]);
 		}
@@ -243,7 +243,7 @@ static bool kick_comes(const struct sim_queue *q)
 static void queue_check(struct sim *sim, struct sim_queue *q)
 {
 	if (q->polled)
-		sim_check_balance(sim, q);
+		balance_check(sim, q);
 	if (q->tx_kicked != q->tx_put && !q->port->removing && !kick_comes(q))
 		sim_fail(sim, "I2: %s/%u: %u packets were sent, and no kick came", q->port->name,
 			 q->index, q->tx_put - q->tx_kicked);

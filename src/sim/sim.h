@@ -223,7 +223,6 @@ void sim_check_polled(struct sim_queue *q, uint32_t n);
 /* Its port has been added, or is about to be closed. */
 void sim_check_opened(struct sim_queue *q);
 void sim_check_closed(struct sim_queue *q);
-void sim_check_balance(struct sim *sim, struct sim_queue *q);
 /* The counters of all NAPIs and ports agree. */
 void sim_check_totals(struct sim *sim);
 
