@@ -6,12 +6,18 @@
 #include <stdint.h>
 #include <time.h>
 
+/* 0: there is no such clock, as that of a thread that has ended. */
+static inline int64_t clock_read(clockid_t clock)
+{
+	struct timespec t = {0};
+
+	clock_gettime(clock, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
 static inline int64_t clock_now(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+	return clock_read(CLOCK_MONOTONIC);
 }
 
 static inline void clock_sleep(int64_t ns)

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "lab/clock.h"
@@ -139,12 +138,9 @@ int cputime_end(const struct cputime *begin, const pid_t *ours, unsigned n,
 
 int64_t cputime_process(pid_t pid)
 {
-	struct timespec t = {0};
 	clockid_t clock;
 
-	if (!clock_getcpuclockid(pid, &clock))
-		clock_gettime(clock, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+	return clock_getcpuclockid(pid, &clock) ? 0 : clock_read(clock);
 }
 
 unsigned cputime_threads_find(const char *prefix, pid_t *pids, unsigned max)

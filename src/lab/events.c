@@ -310,11 +310,7 @@ static int64_t cpu_read(const struct events *events)
 
 	for (unsigned i = 0; i < events->threads; i++) {
 		/* As the kernel's ABI has it for a thread: the complement, and "its schedule". */
-		clockid_t clock = ~(clockid_t)events->thread[i] * 8 + 6;
-		struct timespec t = {0};
-
-		clock_gettime(clock, &t);
-		sum += t.tv_sec * NSEC_PER_SEC + t.tv_nsec;
+		sum += clock_read(~(clockid_t)events->thread[i] * 8 + 6);
 	}
 	return sum;
 }

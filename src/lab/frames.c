@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -16,6 +15,7 @@
 #include <linux/bpf.h>
 #include <linux/if_link.h>
 
+#include "lab/clock.h"
 #include "lab/frames.h"
 
 /* The kernel's pool for live frames; it polls what it has redirected once per batch. */
@@ -83,14 +83,6 @@ void frames_udp(uint8_t *frame, const uint8_t destination[6], const uint8_t sour
 	put(udp + 4, length - 34, 2);
 }
 
-static int64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
 /* Returns the caller's own namespace to go back to, or a negative errno. */
 static int netns_visit(const char *path)
 {
@@ -142,7 +134,7 @@ static int64_t run_once(struct frames_generator *g, uint32_t frames)
 static void *generate(void *arg)
 {
 	struct frames_generator *g = arg;
-	int64_t start = now();
+	int64_t start = clock_now();
 	uint64_t skipped = 0;
 
 	if (setns(g->netns, CLONE_NEWNET)) {
@@ -154,16 +146,14 @@ static void *generate(void *arg)
 		int64_t ret;
 
 		if (g->config.rate) {
-			uint64_t behind = (uint64_t)((double)(now() - start) * 1e-9 *
+			uint64_t behind = (uint64_t)((double)(clock_now() - start) * 1e-9 *
 						     (double)g->config.rate) -
 					  g->sent - skipped;
 
 			due = behind > BURST ? BURST : behind;
 			skipped += behind - due;
 			if (due < BATCH) {
-				struct timespec nap = {.tv_nsec = 20000};
-
-				nanosleep(&nap, NULL);
+				clock_sleep(20000);
 				continue;
 			}
 		}
@@ -286,12 +276,9 @@ uint64_t frames_generator_sent(const struct frames_generator *g)
 
 int64_t frames_generator_cpu(const struct frames_generator *g)
 {
-	struct timespec t = {0};
 	clockid_t clock;
 
-	if (!pthread_getcpuclockid(g->thread, &clock))
-		clock_gettime(clock, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+	return pthread_getcpuclockid(g->thread, &clock) ? 0 : clock_read(clock);
 }
 
 void frames_generator_stop(struct frames_generator *g)

@@ -5,8 +5,8 @@
 #include <netinet/tcp.h>
 #include <sched.h>
 #include <string.h>
-#include <time.h>
 
+#include "lab/clock.h"
 #include "lab/rr_common.h"
 
 int rr_config_check(const struct rr_config *config, struct error *err)
@@ -89,12 +89,9 @@ int rr_thread_enter(const struct rr_config *config)
 
 int64_t rr_thread_cpu(pthread_t thread)
 {
-	struct timespec t = {0};
 	clockid_t clock;
 
-	if (!pthread_getcpuclockid(thread, &clock))
-		clock_gettime(clock, &t);
-	return t.tv_sec * NSEC_PER_SEC + t.tv_nsec;
+	return pthread_getcpuclockid(thread, &clock) ? 0 : clock_read(clock);
 }
 
 uint32_t rr_retransmits(int fd)
