@@ -40,8 +40,22 @@ void pollers_progress(const struct pollers_plan *plan, unsigned done, unsigned t
 	plan->progress(plan->arg, text, done, total);
 }
 
-void pollers_log(void *arg, enum log_level level, const char *line)
+static void warning_note(void *arg, enum log_level level, const char *line)
 {
 	if (level != LEVEL_INFO)
 		figures_note(arg, "%.300s", line);
+}
+
+struct events_config pollers_events(const struct pollers_plan *plan, struct figures *f,
+				    enum poller poller, unsigned napis)
+{
+	struct events_config config = {
+		.poller = poller,
+		.napis = napis,
+		.log = warning_note,
+		.log_arg = f,
+	};
+
+	cpuset_add(&config.cpus, (unsigned)plan->cpu);
+	return config;
 }

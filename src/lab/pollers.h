@@ -9,6 +9,7 @@
 #include <napier/error.h>
 #include <napier/engine.h>
 
+#include "lab/events.h"
 #include "lab/figures.h"
 
 struct pollers_plan {
@@ -51,7 +52,8 @@ static inline unsigned pollers_turn(unsigned round, unsigned i, unsigned n)
 __attribute__((format(printf, 4, 5))) void pollers_progress(const struct pollers_plan *plan,
 							    unsigned done, unsigned total,
 							    const char *format, ...);
-/* For events_config.log: warnings become notes of the figures in arg. */
-void pollers_log(void *arg, enum log_level level, const char *line);
+/* An engine on the polling CPU, whose warnings become notes of the figures. */
+struct events_config pollers_events(const struct pollers_plan *plan, struct figures *f,
+				    enum poller poller, unsigned napis);
 
 #endif

@@ -3,7 +3,6 @@
  * What one event costs a poller: its interrupt is taken, the NAPI is scheduled, polled, completed.
  * Events circle, so nobody waits and nothing else is in the figure.
  */
-#include "lab/events.h"
 #include "lab/pollers.h"
 
 enum { NAPIS = 8 };
@@ -27,17 +26,11 @@ static int poller_measure(const struct pollers_plan *plan, struct figures *f, en
 			  double *cpu, struct error *err)
 {
 	struct figures_row *row = figures_row(f, poller_name(poller), "", "");
-	struct events_config config = {
-		.poller = poller,
-		.napis = NAPIS,
-		.log = pollers_log,
-		.log_arg = f,
-	};
+	struct events_config config = pollers_events(plan, f, poller, NAPIS);
 	struct events_sample s;
 	struct events *events;
 	int rc;
 
-	cpuset_add(&config.cpus, (unsigned)plan->cpu);
 	rc = events_open(&config, &events, err);
 	if (rc)
 		return rc;

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "lab/events.h"
 #include "lab/pollers.h"
 
 static const unsigned counts[] = {1, 4, 16, 64, 256, 1024};
@@ -46,18 +45,12 @@ static int single_measure(const struct pollers_plan *plan, struct events *events
 static int cell_measure(const struct pollers_plan *plan, struct figures *f, enum poller poller,
 			bool single, unsigned napis, double *cost, struct error *err)
 {
-	struct events_config config = {
-		.poller = poller,
-		.napis = napis,
-		.log = pollers_log,
-		.log_arg = f,
-	};
+	struct events_config config = pollers_events(plan, f, poller, napis);
 	struct events_sample s;
 	struct events *events;
 	int rc;
 
 	*cost = 0;
-	cpuset_add(&config.cpus, (unsigned)plan->cpu);
 	rc = events_open(&config, &events, err);
 	if (rc == -EMFILE) {
 		figures_note(f, "%s: %s", poller_name(poller), err->text);

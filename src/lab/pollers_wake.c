@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lab/events.h"
 #include "lab/hog.h"
 #include "lab/pollers.h"
 
@@ -68,18 +67,12 @@ static int latency_take(struct wake *w, struct events *events, enum poller polle
 
 static int poller_measure(struct wake *w, enum poller poller, bool beside, struct error *err)
 {
-	struct events_config config = {
-		.poller = poller,
-		.napis = 1,
-		.descriptor = true,
-		.log = pollers_log,
-		.log_arg = w->figures,
-	};
+	struct events_config config = pollers_events(w->plan, w->figures, poller, 1);
 	struct hog *hog = NULL;
 	struct events *events;
 	int rc;
 
-	cpuset_add(&config.cpus, (unsigned)w->plan->cpu);
+	config.descriptor = true;
 	rc = events_open(&config, &events, err);
 	if (rc)
 		return rc;

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "lab/events.h"
 #include "lab/flood.h"
 #include "lab/hog.h"
 
@@ -73,14 +72,7 @@ static struct figures_row *row_of(struct workers *w, unsigned level)
 static int wake_measure(struct workers *w, unsigned level, struct error *err)
 {
 	const struct pollers_plan *plan = w->flood.plan;
-	struct events_config config = {
-		.poller = POLLER_WORKQUEUE,
-		.napis = 1,
-		.descriptor = true,
-		.worker = levels[level].worker,
-		.log = pollers_log,
-		.log_arg = w->figures,
-	};
+	struct events_config config = pollers_events(plan, w->figures, POLLER_WORKQUEUE, 1);
 	struct events_single how = {
 		.duration = (plan->quick ? 30 : 1000) * NSEC_PER_MSEC,
 		.gap = GAP,
@@ -93,7 +85,8 @@ static int wake_measure(struct workers *w, unsigned level, struct error *err)
 	struct hog *hog;
 	int rc;
 
-	cpuset_add(&config.cpus, (unsigned)plan->cpu);
+	config.descriptor = true;
+	config.worker = levels[level].worker;
 	rc = events_open(&config, &events, err);
 	if (rc)
 		return rc;
