@@ -12,22 +12,16 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <linux/bpf.h>
 #include <linux/if_link.h>
+
+#include <port/bpf_code.h>
+#include <port/netdev.h>
 
 #include "lab/clock.h"
 #include "lab/frames.h"
 
 /* The kernel's pool for live frames; it polls what it has redirected once per batch. */
 enum { BATCH = 64, BURST = 1024 };
-
-#define INSN(c, d, s, o, i)                                                                        \
-	((struct bpf_insn){.code = (c), .dst_reg = (d), .src_reg = (s), .off = (o), .imm = (i)})
-#define MOV_IMM(d, i) INSN(BPF_ALU64 | BPF_MOV | BPF_K, d, 0, 0, i)
-#define MOV_REG(d, s) INSN(BPF_ALU64 | BPF_MOV | BPF_X, d, s, 0, 0)
-#define ADD_IMM(d, i) INSN(BPF_ALU64 | BPF_ADD | BPF_K, d, 0, 0, i)
-#define CALL(f) INSN(BPF_JMP | BPF_CALL, 0, 0, 0, f)
-#define EXIT() INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0)
 
 struct frames_generator {
 	struct frames_config config;
@@ -83,37 +77,14 @@ void frames_udp(uint8_t *frame, const uint8_t destination[6], const uint8_t sour
 	put(udp + 4, length - 34, 2);
 }
 
-/* Returns the caller's own namespace to go back to, or a negative errno. */
-static int netns_visit(const char *path)
-{
-	int back = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	int ret = back;
-
-	if (back < 0 || fd < 0 || setns(fd, CLONE_NEWNET))
-		ret = -errno;
-	if (fd >= 0)
-		close(fd);
-	if (ret < 0 && back >= 0)
-		close(back);
-	return ret;
-}
-
-static void netns_return(int back)
-{
-	if (setns(back, CLONE_NEWNET))
-		abort(); /* the thread would go on in a namespace that it does not expect */
-	close(back);
-}
-
 static int interface_find(const char *netns, const char *interface, struct error *err)
 {
-	int back = netns_visit(netns), index;
+	int back, index, ret = netns_enter(netns, &back, err);
 
-	if (back < 0)
-		return error_set(err, back, "%s: %s", netns, strerror(-back));
+	if (ret)
+		return ret;
 	index = (int)if_nametoindex(interface);
-	netns_return(back);
+	netns_leave(back);
 	if (!index)
 		return error_set(err, -ENODEV, "%s: no such interface in %s", interface, netns);
 	return index;
@@ -193,12 +164,12 @@ static int thread_start(struct frames_generator *g)
 static int dispatcher_hold(struct frames_generator *g, struct error *err)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = XDP_FLAGS_SKB_MODE);
-	int back = netns_visit(g->config.netns);
+	int back, ret = netns_enter(g->config.netns, &back, err);
 
-	if (back < 0)
-		return error_set(err, back, "%s: %s", g->config.netns, strerror(-back));
+	if (ret)
+		return ret;
 	g->link = bpf_link_create(g->program, (int)if_nametoindex("lo"), BPF_XDP, &opts);
-	netns_return(back);
+	netns_leave(back);
 	if (g->link < 0)
 		return error_set(err, g->link, "attaching the generator's program to lo: %s",
 				 strerror(-g->link));
@@ -229,10 +200,10 @@ int frames_generator_start(const struct frames_config *config, struct frames_gen
 	if (!g)
 		return error_set(err, -ENOMEM, "no memory");
 	struct bpf_insn redirect[] = {
-		MOV_IMM(BPF_REG_1, index),
-		MOV_IMM(BPF_REG_2, 0),
-		CALL(BPF_FUNC_redirect),
-		EXIT(),
+		SET(BPF_REG_1, index),
+		SET(BPF_REG_2, 0),
+		HELPER(BPF_FUNC_redirect),
+		EXIT,
 	};
 	g->config = *config;
 	memcpy(g->frame, config->frame, config->length);
@@ -294,18 +265,17 @@ static int sink_load(struct frames_sink *sink, struct error *err)
 	if (sink->map < 0)
 		return error_set(err, -errno, "creating the sink's map: %s", strerror(errno));
 	struct bpf_insn count[] = {
-		INSN(BPF_ST | BPF_MEM | BPF_W, BPF_REG_10, 0, -4, 0),
-		MOV_REG(BPF_REG_2, BPF_REG_10),
-		ADD_IMM(BPF_REG_2, -4),
-		INSN(BPF_LD | BPF_DW | BPF_IMM, BPF_REG_1, BPF_PSEUDO_MAP_FD, 0, sink->map),
-		INSN(0, 0, 0, 0, 0),
-		CALL(BPF_FUNC_map_lookup_elem),
-		INSN(BPF_JMP | BPF_JEQ | BPF_K, BPF_REG_0, 0, 3, 0),
-		INSN(BPF_LDX | BPF_MEM | BPF_DW, BPF_REG_1, BPF_REG_0, 0, 0),
-		ADD_IMM(BPF_REG_1, 1),
-		INSN(BPF_STX | BPF_MEM | BPF_DW, BPF_REG_0, BPF_REG_1, 0, 0),
-		MOV_IMM(BPF_REG_0, XDP_DROP),
-		EXIT(),
+		STORE_VALUE(BPF_W, BPF_REG_10, -4, 0),
+		COPY(BPF_REG_2, BPF_REG_10),
+		ADD(BPF_REG_2, -4),
+		MAP(BPF_REG_1, sink->map),
+		HELPER(BPF_FUNC_map_lookup_elem),
+		INSTRUCTION(BPF_JMP | BPF_JEQ | BPF_K, BPF_REG_0, 0, 3, 0),
+		LOAD(BPF_DW, BPF_REG_1, BPF_REG_0, 0),
+		ADD(BPF_REG_1, 1),
+		STORE(BPF_DW, BPF_REG_0, 0, BPF_REG_1),
+		SET(BPF_REG_0, XDP_DROP),
+		EXIT,
 	};
 	sink->program = bpf_prog_load(BPF_PROG_TYPE_XDP, "frames_in", "BSD-2-Clause", count,
 				      sizeof(count) / sizeof(*count), NULL);
@@ -332,15 +302,14 @@ int frames_sink_open(const char *netns, const char *interface, struct frames_sin
 	*sink = (struct frames_sink){.program = -1, .map = -1, .link = -1};
 	sink->cpus = (unsigned)cpus;
 	ret = sink_load(sink, err);
+	if (!ret)
+		ret = netns_enter(netns, &back, err);
 	if (!ret) {
-		back = netns_visit(netns);
-		sink->link =
-			back < 0 ? back : bpf_link_create(sink->program, index, BPF_XDP, &opts);
+		sink->link = bpf_link_create(sink->program, index, BPF_XDP, &opts);
 		if (sink->link < 0)
 			ret = error_set(err, sink->link, "%s: attaching the sink: %s", interface,
 					strerror(-sink->link));
-		if (back >= 0)
-			netns_return(back);
+		netns_leave(back);
 	}
 	if (ret) {
 		frames_sink_close(sink);

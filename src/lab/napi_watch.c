@@ -7,7 +7,8 @@
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
-#include <linux/bpf.h>
+
+#include <port/bpf_code.h>
 
 #include "lab/napi_watch.h"
 
@@ -38,19 +39,9 @@ static int member_offset(const struct btf *btf, const char *structure, const cha
 	return -ENOENT;
 }
 
-#define INSN(c, d, s, o, i)                                                                        \
-	((struct bpf_insn){.code = (c), .dst_reg = (d), .src_reg = (s), .off = (o), .imm = (i)})
-#define LOAD(d, s, o) INSN(BPF_LDX | BPF_MEM | BPF_DW, d, s, o, 0)
-#define STORE(d, o, s) INSN(BPF_STX | BPF_MEM | BPF_DW, d, s, o, 0)
-#define MOVE(d, s) INSN(BPF_ALU64 | BPF_MOV | BPF_X, d, s, 0, 0)
-#define SET(d, i) INSN(BPF_ALU64 | BPF_MOV | BPF_K, d, 0, 0, i)
-#define ADD(d, i) INSN(BPF_ALU64 | BPF_ADD | BPF_K, d, 0, 0, i)
-#define ADDR(d, s) INSN(BPF_ALU64 | BPF_ADD | BPF_X, d, s, 0, 0)
-#define JEQ(d, i) INSN(BPF_JMP | BPF_JEQ | BPF_K, d, 0, 0, i)
-#define JNER(d, s) INSN(BPF_JMP | BPF_JNE | BPF_X, d, s, 0, 0)
-#define CALL(f) INSN(BPF_JMP | BPF_CALL, 0, 0, 0, f)
-#define WIDE(d, s, low, high)                                                                      \
-	INSN(BPF_LD | BPF_DW | BPF_IMM, d, s, 0, (int32_t)(low)), INSN(0, 0, 0, 0, (int32_t)(high))
+#define ADD_REGISTER(d, s) INSTRUCTION(BPF_ALU64 | BPF_ADD | BPF_X, d, s, 0, 0)
+#define JEQ(d, i) INSTRUCTION(BPF_JMP | BPF_JEQ | BPF_K, d, 0, 0, i)
+#define JNER(d, s) INSTRUCTION(BPF_JMP | BPF_JNE | BPF_X, d, s, 0, 0)
 
 /* Called with (napi, work, budget): when napi->dev->name is ours and there was work, counts. */
 static int program_load(const struct napi_watch *watch, const char name[NAME], int device,
@@ -60,41 +51,41 @@ static int program_load(const struct napi_watch *watch, const char name[NAME], i
 
 	memcpy(word, name, sizeof(word));
 	struct bpf_insn insns[] = {
-		LOAD(BPF_REG_6, BPF_REG_1, 8), /* work, an int */
-		INSN(BPF_ALU | BPF_MOV | BPF_X, BPF_REG_6, BPF_REG_6, 0, 0),
+		LOAD(BPF_DW, BPF_REG_6, BPF_REG_1, 8), /* work, an int */
+		INSTRUCTION(BPF_ALU | BPF_MOV | BPF_X, BPF_REG_6, BPF_REG_6, 0, 0),
 		JEQ(BPF_REG_6, 0),
-		LOAD(BPF_REG_3, BPF_REG_1, 0), /* napi */
+		LOAD(BPF_DW, BPF_REG_3, BPF_REG_1, 0), /* napi */
 		ADD(BPF_REG_3, device),
-		MOVE(BPF_REG_1, BPF_REG_10),
+		COPY(BPF_REG_1, BPF_REG_10),
 		ADD(BPF_REG_1, -8),
 		SET(BPF_REG_2, 8),
-		CALL(BPF_FUNC_probe_read_kernel),
-		LOAD(BPF_REG_3, BPF_REG_10, -8),
+		HELPER(BPF_FUNC_probe_read_kernel),
+		LOAD(BPF_DW, BPF_REG_3, BPF_REG_10, -8),
 		ADD(BPF_REG_3, device_name),
-		MOVE(BPF_REG_1, BPF_REG_10),
+		COPY(BPF_REG_1, BPF_REG_10),
 		ADD(BPF_REG_1, -24),
 		SET(BPF_REG_2, NAME),
-		CALL(BPF_FUNC_probe_read_kernel),
-		LOAD(BPF_REG_1, BPF_REG_10, -24),
+		HELPER(BPF_FUNC_probe_read_kernel),
+		LOAD(BPF_DW, BPF_REG_1, BPF_REG_10, -24),
 		WIDE(BPF_REG_2, 0, word[0], word[1]),
 		JNER(BPF_REG_1, BPF_REG_2),
-		LOAD(BPF_REG_1, BPF_REG_10, -16),
+		LOAD(BPF_DW, BPF_REG_1, BPF_REG_10, -16),
 		WIDE(BPF_REG_2, 0, word[2], word[3]),
 		JNER(BPF_REG_1, BPF_REG_2),
-		INSN(BPF_ST | BPF_MEM | BPF_W, BPF_REG_10, 0, -8, 0),
-		MOVE(BPF_REG_2, BPF_REG_10),
+		STORE_VALUE(BPF_W, BPF_REG_10, -8, 0),
+		COPY(BPF_REG_2, BPF_REG_10),
 		ADD(BPF_REG_2, -8),
-		WIDE(BPF_REG_1, BPF_PSEUDO_MAP_FD, watch->map, 0),
-		CALL(BPF_FUNC_map_lookup_elem),
+		MAP(BPF_REG_1, watch->map),
+		HELPER(BPF_FUNC_map_lookup_elem),
 		JEQ(BPF_REG_0, 0),
-		LOAD(BPF_REG_1, BPF_REG_0, 0),
+		LOAD(BPF_DW, BPF_REG_1, BPF_REG_0, 0),
 		ADD(BPF_REG_1, 1),
-		STORE(BPF_REG_0, 0, BPF_REG_1),
-		LOAD(BPF_REG_1, BPF_REG_0, 8),
-		ADDR(BPF_REG_1, BPF_REG_6),
-		STORE(BPF_REG_0, 8, BPF_REG_1),
+		STORE(BPF_DW, BPF_REG_0, 0, BPF_REG_1),
+		LOAD(BPF_DW, BPF_REG_1, BPF_REG_0, 8),
+		ADD_REGISTER(BPF_REG_1, BPF_REG_6),
+		STORE(BPF_DW, BPF_REG_0, 8, BPF_REG_1),
 		SET(BPF_REG_0, 0),
-		INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),
+		EXIT,
 	};
 	unsigned last = sizeof(insns) / sizeof(*insns) - 2;
 

@@ -6,7 +6,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/bpf.h>
 #include <linux/if_link.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -14,6 +13,8 @@
 #include <unistd.h>
 
 #include <napier/port.h>
+
+#include "port/bpf_code.h"
 
 /* Linux 6.3: the program is for one device, and may call what its driver offers. */
 #ifndef BPF_F_XDP_DEV_BOUND_ONLY
@@ -28,28 +29,10 @@
 
 enum { R0, R1, R2, R3, R4, R6 = 6, STACK = 10 };
 
-#define INSTRUCTION(op, to, from, offset, value)                                                   \
-	((struct bpf_insn){.code = (op),                                                           \
-			   .dst_reg = (to),                                                        \
-			   .src_reg = (from),                                                      \
-			   .off = (offset),                                                        \
-			   .imm = (value)})
-#define SET(to, value) INSTRUCTION(BPF_ALU64 | BPF_MOV | BPF_K, to, 0, 0, value)
-#define COPY(to, from) INSTRUCTION(BPF_ALU64 | BPF_MOV | BPF_X, to, from, 0, 0)
-#define ADD(to, value) INSTRUCTION(BPF_ALU64 | BPF_ADD | BPF_K, to, 0, 0, value)
-#define LOAD(size, to, from, offset) INSTRUCTION(BPF_LDX | BPF_MEM | (size), to, from, offset, 0)
-#define STORE(size, to, offset, from) INSTRUCTION(BPF_STX | BPF_MEM | (size), to, from, offset, 0)
-#define STORE_VALUE(size, to, offset, value)                                                       \
-	INSTRUCTION(BPF_ST | BPF_MEM | (size), to, 0, offset, value)
 #define TO_NETWORK16(to) INSTRUCTION(BPF_ALU | BPF_END | BPF_TO_BE, to, 0, 0, 16)
-#define HELPER(function) INSTRUCTION(BPF_JMP | BPF_CALL, 0, 0, 0, function)
 #define KERNEL_FUNCTION(id) INSTRUCTION(BPF_JMP | BPF_CALL, 0, BPF_PSEUDO_KFUNC_CALL, 0, id)
 #define SKIP_UNLESS_ZERO(reg, n) INSTRUCTION(BPF_JMP | BPF_JNE | BPF_K, reg, 0, n, 0)
 #define SKIP_UNLESS_ABOVE(a, b, n) INSTRUCTION(BPF_JMP | BPF_JLE | BPF_X, a, b, n, 0)
-#define EXIT INSTRUCTION(BPF_JMP | BPF_EXIT, 0, 0, 0, 0)
-
-#define MAP_LOW(to, map) INSTRUCTION(BPF_LD | BPF_DW | BPF_IMM, to, BPF_PSEUDO_MAP_FD, 0, map)
-#define MAP_HIGH INSTRUCTION(0, 0, 0, 0, 0)
 
 #define CONTEXT_AT(field) ((int16_t)offsetof(struct xdp_md, field))
 
@@ -102,8 +85,7 @@ static int program_load(int map, int ifindex, int tag_function)
 	const struct bpf_insn head[] = {COPY(R6, R1)};
 	const struct bpf_insn tail[] = {
 		LOAD(BPF_W, R2, R6, CONTEXT_AT(rx_queue_index)),
-		MAP_LOW(R1, map),
-		MAP_HIGH,
+		MAP(R1, map),
 		SET(R3, XDP_PASS), /* the verdict where the map has no socket */
 		HELPER(BPF_FUNC_redirect_map),
 		EXIT,
