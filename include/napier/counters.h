@@ -53,7 +53,15 @@ static inline uint64_t counter_read(const counter *c)
 	X(CHECKSUM, "checksum", "a checksum left to be completed, at a place outside of it")       \
 	X(BACKLOG_FULL, "backlog_full", "the backlog of the CPU it was steered to was full")       \
 	X(FLOW_LIMIT, "flow_limit", "its flow had filled most of a backlog that was filling up")   \
-	X(PORT_REMOVED, "port_removed", "the port was removed while it stood in a backlog")
+	X(PORT_REMOVED, "port_removed", "the port was removed while it stood in a backlog")        \
+	X(UDP_NOT_OURS, "udp_not_ours", "neither for an address of the udp handler nor UDP")       \
+	X(UDP_MALFORMED, "udp_malformed", "its headers contradict each other, or its length")      \
+	X(UDP_CHECKSUM, "udp_checksum", "a wrong IP, UDP or ICMP checksum")                        \
+	X(UDP_FRAGMENT, "udp_fragment", "a fragment, which the udp handler does not put together") \
+	X(UDP_NO_SOCKET, "udp_no_socket", "no socket has the UDP port it was sent to")             \
+	X(UDP_QUEUE_FULL, "udp_queue_full", "the receive queue of its socket was full")            \
+	X(UDP_NEIGHBOUR, "udp_neighbour", "the neighbour to send it to was not found")             \
+	X(UDP_ECHO_LIMIT, "udp_echo_limit", "more pings than are answered in a second")
 
 enum drop_reason {
 #define X(constant, name, text) DROP_##constant,

@@ -14,6 +14,7 @@
 #include <napier/napi.h>
 #include <napier/packet.h>
 #include <napier/port.h>
+#include <napier/udp.h>
 
 #pragma GCC visibility push(default)
 
