@@ -9,6 +9,7 @@
 #include <napier/engine.h>
 #include <napier/error.h>
 #include <napier/handler.h>
+#include <napier/host.h>
 #include <napier/machine.h>
 #include <napier/machine_virtual.h>
 #include <napier/napi.h>

@@ -24,6 +24,10 @@ void device_describe(struct port *port, const struct netdev *dev, const struct n
 	mtu_follow(port, link);
 	memcpy(port->address, link->address, sizeof(port->address));
 	state_follow(port, netdev_link_up(link) ? PORT_UP : PORT_DOWN);
+}
+
+void device_down_warn(struct port *port, const struct netdev *dev, const struct netdev_link *link)
+{
 	if (!(link->flags & IFF_UP))
 		port_warn(port, "the interface is down: ip link set %s up", dev->name);
 }

@@ -9,6 +9,8 @@
 
 /* At open: address, MTU, ifindex, state. */
 void device_describe(struct port *port, const struct netdev *dev, const struct netdev_link *link);
+/* The fix, where it is down. */
+void device_down_warn(struct port *port, const struct netdev *dev, const struct netdev_link *link);
 
 /*
  * At a tick: asks for the interface and takes over its state (PORT_GONE when it is away) and MTU.

@@ -252,6 +252,7 @@ static int device_open(struct port *port, struct port_config *config, struct err
 		return error_set(err, -EINVAL, "packet:%s: queues=%u: must be 1 to %u",
 				 config->target, queues, PORT_QUEUES_MAX);
 	device_describe(port, &self->dev, &link);
+	device_down_warn(port, &self->dev, &link);
 	return 0;
 }
 

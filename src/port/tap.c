@@ -34,6 +34,11 @@ struct tap_port {
 	struct netdev dev;
 };
 
+struct tap_options {
+	bool persist;
+	bool up; /* one that is created is set up */
+};
+
 /* --- packet path --------------------------------------------------------------------------- */
 
 static bool frame_post(struct tap_queue *own, struct context *context)
@@ -241,7 +246,8 @@ static int interface_up(const struct netdev *dev)
 }
 
 /* The queues are attached, so the interface is there. */
-static int interface_finish(struct port *port, const char *name, bool created, struct error *err)
+static int interface_finish(struct port *port, const char *name, bool created, bool up,
+			    struct error *err)
 {
 	struct tap_port *self = port->private;
 	struct netdev_link link;
@@ -251,7 +257,7 @@ static int interface_finish(struct port *port, const char *name, bool created, s
 		rc = netdev_open(&self->dev, name, err);
 		if (rc)
 			return rc;
-		rc = interface_up(&self->dev);
+		rc = up ? interface_up(&self->dev) : 0;
 		if (rc)
 			return error_set(err, rc, "tap:%s: cannot be set up: %s", name,
 					 strerror(-rc));
@@ -260,6 +266,8 @@ static int interface_finish(struct port *port, const char *name, bool created, s
 	if (rc)
 		return error_set(err, rc, "tap:%s: %s", name, strerror(-rc));
 	device_describe(port, &self->dev, &link);
+	if (up)
+		device_down_warn(port, &self->dev, &link);
 	return 0;
 }
 
@@ -296,8 +304,8 @@ static int interface_find(struct tap_port *self, const char *name, bool *created
 	return interface_check(&self->dev, &link, err);
 }
 
-static int device_open(struct port *port, const struct port_config *config, bool persist,
-		       struct error *err)
+static int device_open(struct port *port, const struct port_config *config,
+		       const struct tap_options *options, struct error *err)
 {
 	const char *name = config->target;
 	uint32_t queues = config->queues ? config->queues : 1;
@@ -314,33 +322,47 @@ static int device_open(struct port *port, const struct port_config *config, bool
 		if (rc)
 			return rc;
 	}
-	if (persist && ioctl(port->queue[0].irq.fd, TUNSETPERSIST, 1))
+	if (options->persist && ioctl(port->queue[0].irq.fd, TUNSETPERSIST, 1))
 		return error_set(err, -errno, "tap:%s: persist=on: %s", name, strerror(errno));
-	return interface_finish(port, name, created, err);
+	return interface_finish(port, name, created, options->up, err);
 }
 
-static int options_read(struct port_config *config, bool *persist, struct error *err)
+/* on or off, yes or no: the default is what *value is. */
+static int switch_read(struct port_config *config, const char *key, const char *yes, const char *no,
+		       bool *value, struct error *err)
 {
-	char text[16] = "off";
+	char text[16];
 
-	port_option(config, "persist", text, sizeof(text));
-	*persist = !strcmp(text, "on");
-	if (!*persist && strcmp(text, "off"))
-		return error_set(err, -EINVAL, "tap:%s: persist=%s: must be on or off",
-				 config->target, text);
+	if (!port_option(config, key, text, sizeof(text)))
+		return 0;
+	*value = !strcmp(text, yes);
+	if (!*value && strcmp(text, no))
+		return error_set(err, -EINVAL, "tap:%s: %s=%s: must be %s or %s", config->target,
+				 key, text, yes, no);
+	return 0;
+}
+
+static int options_read(struct port_config *config, struct tap_options *options, struct error *err)
+{
+	int rc = switch_read(config, "persist", "on", "off", &options->persist, err);
+
+	if (!rc)
+		rc = switch_read(config, "up", "yes", "no", &options->up, err);
+	if (rc)
+		return rc;
 	if (config->ring)
 		return error_set(err, -EINVAL,
 				 "tap:%s: ring=%u: a TAP's queue is the interface's (ip link set "
 				 "%s txqueuelen %u)",
 				 config->target, config->ring, config->target, config->ring);
-	return port_options_end(config, "persist", err);
+	return port_options_end(config, "persist, up", err);
 }
 
 static int tap_open(struct port *port, struct port_config *config, struct error *err)
 {
 	struct tap_port *self;
-	bool persist;
-	int rc = options_read(config, &persist, err);
+	struct tap_options options = {.up = true};
+	int rc = options_read(config, &options, err);
 
 	if (rc)
 		return rc;
@@ -349,7 +371,7 @@ static int tap_open(struct port *port, struct port_config *config, struct error 
 		return error_set(err, -ENOMEM, "tap:%s: no memory", config->target);
 	self->dev = NETDEV_CLOSED;
 	port->private = self;
-	rc = device_open(port, config, persist, err);
+	rc = device_open(port, config, &options, err);
 	if (rc) {
 		tap_close(port, NULL);
 		return rc;
@@ -369,7 +391,8 @@ static void tap_tick(struct port *port, int64_t now)
 
 const struct port_ops tap_port_ops = {
 	.kind = "tap",
-	.help = "tap:NAME[,queues=N][,persist=on|off]: a TAP interface, created unless it is there",
+	.help = "tap:NAME[,queues=N][,persist=on|off][,up=yes|no]: a TAP interface, created unless "
+		"it is there",
 	.open = tap_open,
 	.receive = tap_receive,
 	.transmit = tap_transmit,

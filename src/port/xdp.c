@@ -187,6 +187,7 @@ static void port_fill(struct xdp_port *xp, const struct xdp_request *request)
 	snprintf(port->mode, sizeof(port->mode), "%s, %s",
 		 xp->program.native ? "native" : "generic", zerocopy ? "zero copy" : "copy");
 	device_describe(port, &xp->dev, &request->link);
+	device_down_warn(port, &xp->dev, &request->link);
 }
 
 /* In the order in which each step relies on the one before. */
