@@ -18,7 +18,7 @@ help:
 	@echo "make canaries   plant known bugs one by one; print how many scenarios each takes to catch"
 	@echo "make bench      run the benchmarks"
 	@echo "make sanitize   run the tests under ASan+UBSan and under TSan"
-	@echo "make fuzz       run every fuzzer for SECONDS=$(SECONDS) each"
+	@echo "make fuzz       run all fuzzers at once, for SECONDS=$(SECONDS)"
 	@echo "make install    install (DESTDIR= is honoured)"
 	@echo "make clean      remove what was built"
 

@@ -10,13 +10,10 @@
 #include <napier/napier.h>
 
 #include "fuzz.h"
+#include "input.h"
 
 #define PORTS 4
 #define FRAME_MAX 128
-
-struct input {
-	const uint8_t *at, *end;
-};
 
 static struct machine *machine;
 static struct engine *engine;
@@ -49,11 +46,6 @@ static void start(void)
 		ALWAYS(!port_config_parse(text, &port, &err));
 		ALWAYS(!engine_port_add(engine, &port, &ports[i], &err));
 	}
-}
-
-static uint8_t take(struct input *in)
-{
-	return in->at < in->end ? *in->at++ : 0;
 }
 
 static bool never(void *arg)
@@ -89,10 +81,10 @@ static void frame_take(struct input *in, struct packet *p)
 {
 	uint8_t addresses;
 
-	p->len = take(in) % FRAME_MAX;
-	addresses = take(in);
+	p->len = input_byte(in) % FRAME_MAX;
+	addresses = input_byte(in);
 	for (uint32_t i = 0; i < p->len; i++)
-		p->data[i] = take(in);
+		p->data[i] = input_byte(in);
 	if (!(addresses & 0x80) && p->len >= 12) {
 		address_write(p->data, addresses & 7);
 		address_write(p->data + 6, addresses >> 3 & 7);
@@ -137,8 +129,8 @@ static void books_check(void)
 
 static void command_send(struct input *in)
 {
-	struct port *port = ports[take(in) % PORTS];
-	uint32_t n = 1 + take(in) % PACKET_VECTOR_MAX;
+	struct port *port = ports[input_byte(in) % PORTS];
+	uint32_t n = 1 + input_byte(in) % PACKET_VECTOR_MAX;
 	struct packet *v[PACKET_VECTOR_MAX];
 
 	if ((size_t)(in->end - in->at) < n)
@@ -154,10 +146,10 @@ static void command_send(struct input *in)
 
 static void command_vlan(struct input *in)
 {
-	struct port *port = ports[take(in) % PORTS];
-	uint8_t flags = take(in);
+	struct port *port = ports[input_byte(in) % PORTS];
+	uint8_t flags = input_byte(in);
 	struct bridge_vlan vlan = {
-		.vid = (uint16_t)(take(in) << 8 | take(in)),
+		.vid = (uint16_t)(input_byte(in) << 8 | input_byte(in)),
 		.pvid = flags & 1,
 		.untagged = flags & 2,
 	};
@@ -170,8 +162,8 @@ static void command_vlan(struct input *in)
 
 static void command_port(struct input *in)
 {
-	struct port *port = ports[take(in) % PORTS];
-	uint8_t what = take(in);
+	struct port *port = ports[input_byte(in) % PORTS];
+	uint8_t what = input_byte(in);
 
 	if (what % 4 == 3)
 		port_state_set(port, what & 4 ? PORT_UP : PORT_DOWN);
@@ -182,7 +174,7 @@ static void command_port(struct input *in)
 static void program_run(struct input *in)
 {
 	while (in->at < in->end) {
-		switch (take(in) % 8) {
+		switch (input_byte(in) % 8) {
 		case 5:
 			changed = true;
 			command_vlan(in);
@@ -192,7 +184,7 @@ static void program_run(struct input *in)
 			command_port(in);
 			break;
 		case 7:
-			run((1 + take(in) % 4) * NSEC_PER_SEC);
+			run((1 + input_byte(in) % 4) * NSEC_PER_SEC);
 			break;
 		default:
 			command_send(in);
@@ -221,7 +213,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!machine)
 		start();
 	begin_alike(bridge[size && data[0] & 1]);
-	take(&in);
+	input_byte(&in);
 	program_run(&in);
 	pool_cache_drain(&context->cache);
 	ALWAYS(!engine_check(engine, &err));
