@@ -97,8 +97,9 @@ int64_t wake_percentile(const uint64_t buckets[WAKE_BUCKETS], unsigned percent);
 
 /*
  * One per NAPI; the poller of the moment writes it. At rest, and exactly (I3):
- *     received + cloned = transmitted + delivered + steered + sum of dropped
- * While running the difference is what is held (in the vector being worked, or in handlers).
+ *     received + cloned = transmitted + delivered + steered + merged + sum of dropped
+ * While running the difference is what is held (in the vector being worked, by GRO, or in
+ * handlers).
  */
 struct napi_counters {
 	counter received; /* packets */
@@ -124,6 +125,7 @@ struct napi_counters {
 	counter wake_max_ns;
 	counter wake[WAKE_BUCKETS]; /* how many of them took how long: wake_bucket() */
 	counter steered;	    /* put into a backlog, whose NAPI then receives them */
+	counter merged;		    /* put by GRO into a super-packet, behind its head */
 } __attribute__((aligned(64)));
 
 /* One per queue; written under the lock of the transmit queue. */
@@ -182,7 +184,7 @@ struct backlog_counters {
 } __attribute__((aligned(64)));
 
 #define COUNTERS_MAGIC UINT64_C(0x7265697061e6e61) /* "napier" and a byte that is no text */
-#define COUNTERS_VERSION 2
+#define COUNTERS_VERSION 3
 
 #define PORT_NAME_MAX 32
 #define PORT_SPEC_MAX 96
