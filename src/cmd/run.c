@@ -75,7 +75,7 @@ static void summary_print(const struct service *service)
 	json_t *view = view_create(engine_counters(service->engine), NULL, NULL, -1);
 	const json_t *napis = json_object_get(view, "napis");
 	long long received = 0, cloned = 0, transmitted = 0, delivered = 0, dropped = 0;
-	long long steered = 0;
+	long long steered = 0, merged = 0;
 
 	for (size_t i = 0; i < json_array_size(napis); i++) {
 		const json_t *napi = json_array_get(napis, i);
@@ -85,12 +85,13 @@ static void summary_print(const struct service *service)
 		transmitted += view_number(napi, "transmitted");
 		delivered += view_number(napi, "delivered");
 		steered += view_number(napi, "steered");
+		merged += view_number(napi, "merged");
 		dropped += view_dropped(napi);
 	}
 	view_ports_print(view, stdout);
 	printf("received %lld + cloned %lld = transmitted %lld + delivered %lld + steered %lld + "
-	       "dropped %lld\n",
-	       received, cloned, transmitted, delivered, steered, dropped);
+	       "merged %lld + dropped %lld\n",
+	       received, cloned, transmitted, delivered, steered, merged, dropped);
 	fflush(stdout);
 	json_decref(view);
 }

@@ -108,7 +108,7 @@ static void number_set(json_t *o, const char *member, uint64_t value)
 
 /*
  * In the terms of /proc/net/softnet_stat. Processed: what the NAPIs of this CPU have received and
- * not passed on to a backlog, that is, what has been handled there.
+ * not passed on to a backlog, that is, what has been handled there; a super-packet is one.
  */
 static void softnet_set(json_t *o, const struct counters_file *file, const struct cpu_record *r)
 {
@@ -119,7 +119,8 @@ static void softnet_set(json_t *o, const struct counters_file *file, const struc
 		const struct napi_counters *c = &q->napi;
 
 		if (q->in_use && q->cpu == r->cpu)
-			processed += counter_read(&c->received) - counter_read(&c->steered) -
+			processed += counter_read(&c->received) - counter_read(&c->merged) -
+				     counter_read(&c->steered) -
 				     counter_read(&c->dropped[DROP_BACKLOG_FULL]) -
 				     counter_read(&c->dropped[DROP_FLOW_LIMIT]) -
 				     counter_read(&c->dropped[DROP_PORT_REMOVED]);
@@ -177,6 +178,7 @@ static void napi_counters_set(json_t *o, const struct queue_record *r)
 	number_set(o, "transmitted", counter_read(&c->transmitted));
 	number_set(o, "delivered", counter_read(&c->delivered));
 	number_set(o, "steered", counter_read(&c->steered));
+	number_set(o, "merged", counter_read(&c->merged));
 	json_object_set_new(o, "dropped", dropped_json(dropped));
 	number_set(o, "polls", counter_read(&c->polls));
 	number_set(o, "full_polls", counter_read(&c->full_polls));

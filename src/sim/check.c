@@ -94,7 +94,7 @@ static void counters_check(struct sim *sim, const struct napi *napi)
 	const struct napi_counters *c = &napi->record->napi;
 	uint64_t in = counter_read(&c->received) + counter_read(&c->cloned);
 	uint64_t out = counter_read(&c->transmitted) + counter_read(&c->delivered) +
-		       counter_read(&c->steered);
+		       counter_read(&c->steered) + counter_read(&c->merged);
 
 	for (int reason = 0; reason < DROP_MAX; reason++)
 		out += counter_read(&c->dropped[reason]);

@@ -119,7 +119,7 @@ static void books_check(void)
 	for (int i = 0; i < PORTS; i++) {
 		const struct napi_counters *c = napi_counters(ports[i]->queue[0].napi);
 		uint64_t out = counter_read(&c->transmitted) + counter_read(&c->delivered) +
-			       counter_read(&c->steered);
+			       counter_read(&c->steered) + counter_read(&c->merged);
 
 		for (int reason = 0; reason < DROP_MAX; reason++)
 			out += counter_read(&c->dropped[reason]);

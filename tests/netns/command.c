@@ -1283,7 +1283,7 @@ static void ends_with_its_input(void **state)
 		fail_msg("%s", p.err);
 	assert_non_null(strstr(
 		p.out, "received 1000 + cloned 0 = transmitted 1000 + delivered 0 + steered 0 + "
-		       "dropped 0\n"));
+		       "merged 0 + dropped 0\n"));
 	assert_int_equal(stat(out, &st), 0);
 	assert_int_equal(st.st_size, 24 + 1000 * 76);
 	unlink(in);

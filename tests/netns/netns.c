@@ -531,7 +531,7 @@ void netns_assert_conserved(const struct port *port)
 	for (uint32_t i = 0; i < port->queues; i++) {
 		const struct napi_counters *c = napi_counters(port->queue[i].napi);
 		uint64_t out = counter_read(&c->transmitted) + counter_read(&c->delivered) +
-			       counter_read(&c->steered);
+			       counter_read(&c->steered) + counter_read(&c->merged);
 
 		for (int k = 0; k < DROP_MAX; k++)
 			out += counter_read(&c->dropped[k]);

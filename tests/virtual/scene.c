@@ -453,8 +453,8 @@ uint64_t port_sum(const struct port *port, size_t counter_offset)
 
 int64_t port_held(const struct port *port)
 {
-	uint64_t out =
-		PORT_SUM(port, transmitted) + PORT_SUM(port, delivered) + PORT_SUM(port, steered);
+	uint64_t out = PORT_SUM(port, transmitted) + PORT_SUM(port, delivered) +
+		       PORT_SUM(port, steered) + PORT_SUM(port, merged);
 
 	for (int reason = 0; reason < DROP_MAX; reason++)
 		out += PORT_SUM(port, dropped[reason]);

@@ -113,7 +113,7 @@ void scene_polled(struct scene *scene, struct port *port, uint64_t before);
 /* Waits until the port has received so many in all, and nothing is held; fails after 60 s. */
 void scene_drain(struct scene *scene, struct port *port, uint64_t received);
 
-/* received + cloned - transmitted - delivered - steered - dropped, over all NAPIs of the port. */
+/* received + cloned less what it became, over all NAPIs of the port. */
 int64_t port_held(const struct port *port);
 /* Packets that stand in backlogs. */
 uint64_t backlogs_held(struct scene *scene);
