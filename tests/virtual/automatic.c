@@ -5,35 +5,12 @@
 #define PORTS 6
 #define PACKET_NS 2000 /* so that a saturated second is some thousand polls */
 
-/* Sends every packet back into the port it came in by, so that the port is never empty. */
-static void again_input(struct handler *handler, struct context *context, struct port *in,
-			struct packet **v, uint32_t n)
-{
-	uint32_t back = mem_port_send(in, v, n);
-
-	(void)handler;
-	counter_add(&context->counters->transmitted, back);
-	packet_drop(context, v + back, n - back, DROP_TX_FULL);
-}
-
-static const struct handler_ops again_ops = {.name = "again", .input = again_input};
-static struct handler again = {.ops = &again_ops};
-
-/*
- * A port whose packets circle: as many of them as `circling`. They go in while it is not polled,
- * since only one may send into it at a time.
- */
+/* A port whose packets circle: so many of them. */
 static struct port *circle(struct scene *s, const char *name, uint32_t circling)
 {
-	struct source source = {.scene = s, .burst = 1, .interval = 1, .count = circling};
 	struct port *port = scene_port(s, name, NULL);
 
-	assert_int_equal(engine_handler_set(s->engine, port, &again, NULL), 0);
-	source.port = port;
-	assert_int_equal(napi_disable(port->queue[0].napi, NSEC_PER_SEC), 0);
-	source_start(&source);
-	source_stop(&source);
-	assert_int_equal(napi_enable(port->queue[0].napi), 0);
+	scene_circle(s, port, circling);
 	return port;
 }
 
@@ -165,9 +142,7 @@ static void run_end(struct run *run)
 	if (run->load->requests)
 		client_stop(&run->client);
 	for (unsigned i = 0; i < run->load->ports; i++)
-		assert_int_equal(
-			engine_handler_set(run->scene.engine, run->port[i], run->scene.cross, NULL),
-			0);
+		scene_calm(&run->scene, run->port[i]);
 	for (unsigned i = 0; i < run->load->hogs; i++)
 		runner_stop(run->hog[i]);
 	scene_end(&run->scene);
@@ -433,7 +408,7 @@ static void on_the_host(void **state)
 	}
 	scene_run(&s, 3 * NSEC_PER_SEC);
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(engine_handler_set(s.engine, port[i], s.cross, NULL), 0);
+		scene_calm(&s, port[i]);
 	scene_end(&s);
 }
 

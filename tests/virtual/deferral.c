@@ -12,8 +12,9 @@
 #include <poller/softirq.h>
 
 #define TICK_NS (4 * NSEC_PER_MSEC)
-#define LEAD (2 * NSEC_PER_USEC) /* from a packet to the step of an idle irq/N */
-#define POLL_NS 300		 /* of one packet */
+#define LEAD (2 * NSEC_PER_USEC)    /* from a packet to the step of an idle irq/N */
+#define POLL_NS 300		    /* of one packet */
+#define HOG_NS (10 * NSEC_PER_USEC) /* a step */
 
 static struct scene s;
 static struct port *loops, *probe;
@@ -32,11 +33,8 @@ static void log_input(struct handler *handler, struct context *c, struct port *i
 
 	(void)handler;
 	for (uint32_t i = 0; i < n; i++) {
-		int64_t sent;
-
-		memcpy(&sent, v[i]->data + 14, sizeof(sent));
-		if (now - sent > longest)
-			longest = now - sent;
+		if (now - stamped_at(v[i]) > longest)
+			longest = now - stamped_at(v[i]);
 		assert_true(polled + 1 < sizeof(polled_by));
 		polled_by[polled++] = strcmp(name, "irq/0") ? *name : 'i';
 	}
@@ -79,16 +77,7 @@ static void end(void)
 
 static void send_now(struct port *port, uint32_t n)
 {
-	int64_t now = machine_now(s.machine);
-	struct packet *v[PACKET_VECTOR_MAX];
-
-	assert_int_equal(packet_alloc(&context->cache, v, n), n);
-	for (uint32_t i = 0; i < n; i++) {
-		memset(v[i]->data, 0, SCENE_FRAME);
-		memcpy(v[i]->data + 14, &now, sizeof(now));
-		v[i]->len = v[i]->total = SCENE_FRAME;
-	}
-	assert_int_equal(mem_port_send(port, v, n), n);
+	stamped_send(port, context, n);
 }
 
 /* n packets at this time, as irq/0 sees it. */
@@ -128,18 +117,22 @@ static void deferral_set(enum deferral deferral, uint32_t ticks)
 	assert_int_equal(engine_cpu_set(s.engine, 0, &settings, NULL), 0);
 }
 
+static int64_t hog_charge; /* of a step of the hog */
+
 /* Keeps CPU 0 from ksoftirqd/0, but not from irq/0. */
 static struct step hog_step(void *arg)
 {
-	machine_charge(s.machine, *(int64_t *)arg);
+	(void)arg;
+	machine_charge(s.machine, hog_charge);
 	return STEP(STEP_YIELD);
 }
 
-static struct runner *hog_start(enum runner_class class, int64_t *charge)
+static struct runner *hog_start(enum runner_class class, int64_t charge)
 {
-	struct runner_config config = {.name = "hog", .step = hog_step, .arg = charge};
+	struct runner_config config = {.name = "hog", .step = hog_step};
 	struct runner *hog;
 
+	hog_charge = charge;
 	config.placement = (struct placement){.class = class, .level = class ? 40 : 0};
 	cpuset_add(&config.placement.cpus, 0);
 	assert_int_equal(runner_start(s.machine, &config, &hog, NULL), 0);
@@ -149,7 +142,6 @@ static struct runner *hog_start(enum runner_class class, int64_t *charge)
 /* Ten rounds, and ksoftirqd has the rest; what comes then is irq's at once, and all of it. */
 static void restart_limit(void **state)
 {
-	int64_t charge = 10 * NSEC_PER_USEC;
 	struct runner *hog;
 
 	(void)state;
@@ -164,7 +156,7 @@ static void restart_limit(void **state)
 	expect("iiiiiiiiiikkk");
 	expect_punts(2, 0, 0, 0);
 
-	hog = hog_start(RUNNER_FIFO, &charge);
+	hog = hog_start(RUNNER_FIFO, HOG_NS);
 	send_now(loops, 13);
 	expect("iiiiiiiiii");
 	send_now(probe, 2);
@@ -178,7 +170,6 @@ static void restart_limit(void **state)
 /* It goes on by itself, in bounded steps: others of its class and level get in between. */
 static void never(void **state)
 {
-	int64_t charge = 10 * NSEC_PER_USEC;
 	struct placement same = {0};
 	struct runner *hog;
 
@@ -190,7 +181,7 @@ static void never(void **state)
 	assert_int_equal(counters_cpu(s.engine->counters, 0)->counters.ksoftirqd_rounds, 0);
 
 	/* Of the same level as irq/0: one step each. 35 packets take four. */
-	hog = hog_start(RUNNER_FIFO, &charge);
+	hog = hog_start(RUNNER_FIFO, HOG_NS);
 	same.class = RUNNER_FIFO;
 	same.level = 50;
 	cpuset_add(&same.cpus, 0);
@@ -198,7 +189,7 @@ static void never(void **state)
 	scene_run(&s, NSEC_PER_MSEC);
 	send_now(loops, 35);
 	expect("iiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiii");
-	assert_in_range(longest, 3 * charge, 7 * charge);
+	assert_in_range(longest, 3 * HOG_NS, 7 * HOG_NS);
 	runner_stop(hog);
 	end();
 }
@@ -287,7 +278,6 @@ static void looped_in_ksoftirqd(void **state)
 /* From its waking until it has gone to sleep, everything is ksoftirqd's. */
 static void running(void **state)
 {
-	int64_t charge = 10 * NSEC_PER_USEC;
 	struct runner *hog;
 
 	(void)state;
@@ -300,7 +290,7 @@ static void running(void **state)
 	expect("i"); /* it sleeps again */
 	expect_punts(1, 0, 0, 0);
 
-	hog = hog_start(RUNNER_FIFO, &charge);
+	hog = hog_start(RUNNER_FIFO, HOG_NS);
 	send_now(loops, 13);
 	expect("iiiiiiiiii");
 	send_now(probe, 1); /* it has been woken, and has not yet run */
@@ -322,13 +312,12 @@ static void running(void **state)
  */
 static void change_while_held(enum deferral from, enum deferral to)
 {
-	int64_t charge = 10 * NSEC_PER_USEC;
 	struct runner *hog;
 	bool at_once = to == DEFERRAL_LOOPED || to == DEFERRAL_KSOFTIRQD_RUNNING;
 
 	begin(from, 1, 0);
 	scene_run(&s, 10 * TICK_NS - machine_now(s.machine));
-	hog = hog_start(RUNNER_FIFO, &charge);
+	hog = hog_start(RUNNER_FIFO, HOG_NS);
 	send_now(loops, 13);
 	expect(from == DEFERRAL_NEVER ? "iiiiiiiiiiiii" : "iiiiiiiiii");
 	deferral_set(to, 1);
@@ -388,7 +377,6 @@ static void changes_under_load(void **state)
 			{.burst = 64, .interval = 9 * NSEC_PER_USEC, .count = 60000},
 			{.burst = 3, .interval = 7 * NSEC_PER_USEC, .count = 3000}};
 		struct sink sink[2] = {0};
-		int64_t charge = 50 * NSEC_PER_USEC;
 		struct runner *hog;
 
 		scene_begin(&s, true, seed, POLLER_SOFTIRQ);
@@ -398,7 +386,7 @@ static void changes_under_load(void **state)
 			sink_start(&sink[i]);
 			source_start(&source[i]);
 		}
-		hog = hog_start(RUNNER_FAIR, &charge);
+		hog = hog_start(RUNNER_FAIR, 50 * NSEC_PER_USEC);
 		for (int i = 0; i < 1000; i++) {
 			const struct cpu_settings settings = {
 				.deferral_set = true,

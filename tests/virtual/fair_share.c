@@ -27,31 +27,17 @@ static struct context *context;
 static int64_t latency[PROBES], hog_ns;
 static uint32_t probes;
 
-static void endless_input(struct handler *handler, struct context *c, struct port *in,
-			  struct packet **v, uint32_t n)
-{
-	uint32_t back = mem_port_send(in, v, n);
-
-	(void)handler;
-	counter_add(&c->counters->transmitted, back);
-	packet_drop(c, v + back, n - back, DROP_TX_FULL);
-}
-
 static void probe_input(struct handler *handler, struct context *c, struct port *in,
 			struct packet **v, uint32_t n)
 {
-	int64_t sent;
-
 	(void)handler;
 	for (uint32_t i = 0; i < n; i++) {
-		memcpy(&sent, v[i]->data + 14, sizeof(sent));
 		assert_true(probes < PROBES);
-		latency[probes++] = machine_now(in->machine) - sent;
+		latency[probes++] = machine_now(in->machine) - stamped_at(v[i]);
 	}
 	packet_drop(c, v, n, DROP_HANDLER);
 }
 
-static const struct handler_ops endless_ops = {.name = "endless", .input = endless_input};
 static const struct handler_ops probe_ops = {.name = "probe", .input = probe_input};
 
 static struct step hog_step(void *arg)
@@ -73,20 +59,6 @@ static struct port *port_on_cpu_0(const char *name, struct handler *handler)
 	return port;
 }
 
-static void send(struct port *port, uint32_t n)
-{
-	int64_t now = machine_now(s.machine);
-	struct packet *v[PACKET_VECTOR_MAX];
-
-	assert_int_equal(packet_alloc(&context->cache, v, n), n);
-	for (uint32_t i = 0; i < n; i++) {
-		memset(v[i]->data, 0, SCENE_FRAME);
-		memcpy(v[i]->data + 14, &now, sizeof(now));
-		v[i]->len = v[i]->total = SCENE_FRAME;
-	}
-	assert_int_equal(mem_port_send(port, v, n), n);
-}
-
 static int later(const void *a, const void *b)
 {
 	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -96,7 +68,7 @@ static int later(const void *a, const void *b)
 
 static void measure(enum deferral deferral, uint32_t ticks, struct outcome *out)
 {
-	struct handler endless_handler = {.ops = &endless_ops}, probe_handler = {.ops = &probe_ops};
+	struct handler probe_handler = {.ops = &probe_ops};
 	struct runner_config config = {.name = "hog", .step = hog_step};
 	const struct cpu_counters *counters;
 	struct port *endless, *probe;
@@ -108,16 +80,16 @@ static void measure(enum deferral deferral, uint32_t ticks, struct outcome *out)
 	hog_ns = 0;
 	scene_begin_exact(&s, (struct engine_config){.deferral = deferral, .looped_ticks = ticks});
 	counters = &counters_cpu(s.engine->counters, 0)->counters;
-	endless = port_on_cpu_0("endless", &endless_handler);
+	endless = port_on_cpu_0("endless", &scene_again);
 	probe = port_on_cpu_0("probe", &probe_handler);
 	assert_int_equal(engine_context_open(s.engine, &context), 0);
 	cpuset_add(&config.placement.cpus, 0);
 	assert_int_equal(runner_start(s.machine, &config, &hog, NULL), 0);
-	send(endless, PACKET_VECTOR_MAX);
+	stamped_send(endless, context, PACKET_VECTOR_MAX);
 	start = machine_now(s.machine);
 	for (uint32_t i = 0; i < PROBES; i++) {
 		scene_run(&s, INTERVAL);
-		send(probe, 1);
+		stamped_send(probe, context, 1);
 	}
 	scene_run(&s, 2 * TICK_NS);
 	out->hog_permille = (uint64_t)(hog_ns * 1000 / (machine_now(s.machine) - start));
@@ -126,7 +98,7 @@ static void measure(enum deferral deferral, uint32_t ticks, struct outcome *out)
 		out->punted[i] = counter_read(&counters->punted[i]);
 	runner_stop(hog);
 	engine_context_close(context);
-	assert_int_equal(engine_handler_set(s.engine, endless, s.cross, NULL), 0);
+	scene_calm(&s, endless);
 	scene_end(&s);
 
 	assert_int_equal(probes, PROBES);

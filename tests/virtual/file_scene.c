@@ -30,6 +30,7 @@ void file_scene_begin(struct file_scene *s, bool virtual, uint64_t seed, enum po
 		assert_int_equal(machine_virtual_create(&machine, &s->machine), 0);
 	else
 		assert_int_equal(machine_host_create(&s->machine, &err), 0);
+	scene_failures_abort(!virtual);
 	config.machine = s->machine;
 	config.frames = frames ? frames : 4096;
 	if (engine_create(&config, &s->engine, &err) ||
@@ -122,6 +123,7 @@ void file_scene_end(struct file_scene *s)
 		fail_msg("%s", err.text);
 	engine_destroy(s->engine);
 	machine_destroy(s->machine);
+	scene_failures_abort(false);
 }
 
 void frame_fill(uint8_t *frame, uint32_t len, uint8_t to, uint8_t from, uint32_t number)

@@ -27,16 +27,13 @@ static void isolation_input(struct handler *handler, struct context *context, st
 			    struct packet **v, uint32_t n)
 {
 	struct isolation *t = (struct isolation *)handler;
-	uint32_t back;
 
 	if (in == t->scene.a) {
 		t->waited[t->n++] = machine_now(in->machine) - t->sent;
 		packet_drop(context, v, n, DROP_HANDLER);
 		return;
 	}
-	back = mem_port_send(in, v, n);
-	counter_add(&context->counters->transmitted, back);
-	packet_drop(context, v + back, n - back, DROP_TX_FULL);
+	packets_return(context, in, v, n);
 }
 
 static const struct handler_ops isolation_ops = {.name = "isolation", .input = isolation_input};

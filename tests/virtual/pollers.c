@@ -2,36 +2,13 @@
 /* What is particular to a poller: the workqueue's isolation, busy-poll's fairness and rest. */
 #include "scene.h"
 
-/* Sends every packet back into the port it came in by, so that the port is never empty. */
-static void again_input(struct handler *handler, struct context *context, struct port *in,
-			struct packet **v, uint32_t n)
-{
-	uint32_t back = mem_port_send(in, v, n);
-
-	(void)handler;
-	counter_add(&context->counters->transmitted, back);
-	packet_drop(context, v + back, n - back, DROP_TX_FULL);
-}
-
-static const struct handler_ops again_ops = {.name = "again", .input = again_input};
-static struct handler again = {.ops = &again_ops};
-
 /* A port that always has full polls. */
 static struct port *saturated(struct scene *s, const char *name)
 {
-	struct source source = {.scene = s, .burst = 64, .interval = 1, .count = 256};
 	struct port *port = scene_port(s, name, NULL);
 
-	assert_int_equal(engine_handler_set(s->engine, port, &again, NULL), 0);
-	source.port = port;
-	source_start(&source);
-	source_stop(&source);
+	scene_circle(s, port, 256);
 	return port;
-}
-
-static void calm(struct scene *s, struct port *port)
-{
-	assert_int_equal(engine_handler_set(s->engine, port, s->cross, NULL), 0);
 }
 
 /* More saturated ports than workers, or than busy runners: all get their turn. */
@@ -64,7 +41,7 @@ static void fair_among_ports(enum poller poller)
 	assert_true(least > 0);
 	assert_true(most - least <= most / 10);
 	for (int i = 0; i < 5; i++)
-		calm(&s, port[i]);
+		scene_calm(&s, port[i]);
 	scene_end(&s);
 }
 
@@ -107,7 +84,7 @@ static int64_t worst_latency(enum poller poller, bool beside_a_saturated_one)
 	}
 	engine_context_close(context);
 	if (busy)
-		calm(&s, busy);
+		scene_calm(&s, busy);
 	scene_end(&s);
 	return worst;
 }
@@ -155,8 +132,8 @@ static void workqueue_leaves_time_for_programs(void **state)
 	print_message("  the program had %lu%% of a CPU\n", (unsigned long)(steps * 600 / 2000000));
 	assert_true(steps * 600 >= 200 * NSEC_PER_MSEC / 5);
 	runner_stop(program);
-	calm(&s, port[0]);
-	calm(&s, port[1]);
+	scene_calm(&s, port[0]);
+	scene_calm(&s, port[1]);
 	scene_end(&s);
 }
 
@@ -210,14 +187,7 @@ static void busy_poll_rests(void **state)
 	assert_int_equal(napi_poller(s.a->queue[0].napi), POLLER_BUSY_POLL);
 
 	/* A packet a millisecond: it polls for half of it, and rests for the other half. */
-	source.scene = sink.scene = &s;
-	source.port = s.a;
-	sink.port = s.b;
-	sink_start(&sink);
-	source_start(&source);
-	source_stop(&source);
-	scene_drain(&s, s.a, 50);
-	sink_stop(&sink);
+	scene_pass(&s, &source, &sink);
 	assert_int_equal(sink.received, 50);
 	assert_in_range(PORT_SUM(s.a, completes), 45, 60);
 	scene_end(&s);

@@ -242,34 +242,6 @@ static void accounting_is_not_bypassed(void **state)
 	over_pollers(all_is_accounted);
 }
 
-/* Sends every packet back into the port it came in by, so that its polls are full for ever. */
-static void again_input(struct handler *handler, struct context *context, struct port *in,
-			struct packet **v, uint32_t n)
-{
-	uint32_t back = mem_port_send(in, v, n);
-
-	(void)handler;
-	counter_add(&context->counters->transmitted, back);
-	packet_drop(context, v + back, n - back, DROP_TX_FULL);
-}
-
-static const struct handler_ops again_ops = {.name = "again", .input = again_input};
-static struct handler again = {.ops = &again_ops};
-
-static void saturate(struct scene *s, struct port *port)
-{
-	struct source source = {.scene = s, .port = port, .burst = 64, .interval = 1, .count = 256};
-
-	assert_int_equal(engine_handler_set(s->engine, port, &again, NULL), 0);
-	source_start(&source);
-	source_stop(&source);
-}
-
-static void calm(struct scene *s, struct port *port)
-{
-	assert_int_equal(engine_handler_set(s->engine, port, s->cross, NULL), 0);
-}
-
 /* The most time between two steps of a worker, ns. */
 static int64_t gap_most, gap_last;
 
@@ -300,13 +272,13 @@ static void worker_gives_way(void **state)
 	(void)state;
 	gap_most = gap_last = 0;
 	scene_begin_with(&s, true, 3, on_cpu_0(POLLER_WORKQUEUE));
-	saturate(&s, s.a);
+	scene_circle(&s, s.a, 256);
 	worker_start(&equal, s.machine, "equal", on(0, fair(0)));
 	scene_run(&s, 200 * MSEC);
 	assert_in_range(equal.steps * 10, 80000, 120000); /* us: its half */
 	assert_true(gap_most <= 10 * MSEC);
 	runner_stop(equal.runner);
-	calm(&s, s.a);
+	scene_calm(&s, s.a);
 	scene_end(&s);
 }
 
@@ -378,11 +350,8 @@ static struct port *tee_out;
 static void tee_input(struct handler *handler, struct context *context, struct port *in,
 		      struct packet **v, uint32_t n)
 {
-	uint32_t back = mem_port_send(in, v + 1, n - 1);
-
 	(void)handler;
-	counter_add(&context->counters->transmitted, back);
-	packet_drop(context, v + 1 + back, n - 1 - back, DROP_TX_FULL);
+	packets_return(context, in, v + 1, n - 1);
 	port_transmit(context, tee_out, v, 1);
 }
 
@@ -396,7 +365,6 @@ static struct handler tee = {.ops = &tee_ops};
 static void told_after_each_poll(enum poller poller)
 {
 	const struct transmit_counters *out;
-	struct source source = {.burst = 64, .interval = 1, .count = 512};
 	uint64_t polls, kicks;
 	struct port *far;
 	struct scene s;
@@ -406,10 +374,7 @@ static void told_after_each_poll(enum poller poller)
 	far = scene_port(&s, "far", NULL);
 	assert_int_equal(mem_port_wire(s.b, far), 0);
 	assert_int_equal(engine_handler_set(s.engine, s.a, &tee, NULL), 0);
-	source.scene = &s;
-	source.port = s.a;
-	source_start(&source);
-	source_stop(&source);
+	scene_fill(&s, s.a, 512);
 	scene_drain(&s, far, 256); /* while the polls of a have gone on */
 	out = s.b->queue[0].transmit;
 	scene_run(&s, NSEC_PER_MSEC);
@@ -418,7 +383,7 @@ static void told_after_each_poll(enum poller poller)
 	kicks = counter_read(&out->kicks);
 	assert_int_equal(kicks, polls);
 	assert_int_equal(napi_enable(s.a->queue[0].napi), 0);
-	calm(&s, s.a);
+	scene_calm(&s, s.a);
 	scene_end(&s);
 }
 
@@ -495,7 +460,7 @@ static int64_t p99_beside(enum poller poller, unsigned saturated, unsigned worke
 		snprintf(name, sizeof(name), "c%u", i);
 		cpu_set_to(&s, name, 0);
 		busy[i] = scene_port(&s, name, NULL);
-		saturate(&s, busy[i]);
+		scene_circle(&s, busy[i], 256);
 	}
 	cpu_set_to(&s, "b", 1);
 	assert_int_equal(engine_handler_set(s.engine, s.b, &pinger, NULL), 0);
@@ -508,8 +473,8 @@ static int64_t p99_beside(enum poller poller, unsigned saturated, unsigned worke
 	runner_stop(client.runner);
 	engine_context_close(ping.context);
 	for (unsigned i = 0; i < saturated; i++)
-		calm(&s, busy[i]);
-	calm(&s, s.b);
+		scene_calm(&s, busy[i]);
+	scene_calm(&s, s.b);
 	scene_end(&s);
 	assert_int_equal(ping.n, LATENCIES);
 	qsort(ping.took, LATENCIES, sizeof(ping.took[0]), earlier);
@@ -566,7 +531,7 @@ static double wakes_a_packet(enum poller poller, int64_t interval)
 	engine_context_close(ping.context);
 	scene_run(&s, MSEC);
 	share = (double)wakes / (double)PORT_SUM(s.b, received);
-	calm(&s, s.b);
+	scene_calm(&s, s.b);
 	scene_end(&s);
 	return share;
 }

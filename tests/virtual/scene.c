@@ -59,6 +59,14 @@ void scene_begin(struct scene *scene, bool virtual, uint64_t seed, enum poller p
 /* What scenes use that set no policy: over_pollers_and_deferrals(). */
 static struct engine_config deferring;
 
+void scene_failures_abort(bool abort)
+{
+	if (abort)
+		setenv("CMOCKA_TEST_ABORT", "1", 1);
+	else
+		unsetenv("CMOCKA_TEST_ABORT");
+}
+
 /* machine NULL: the host. */
 static void scene_make(struct scene *scene, const struct virtual_config *machine,
 		       struct engine_config config)
@@ -73,6 +81,7 @@ static void scene_make(struct scene *scene, const struct virtual_config *machine
 		assert_int_equal(machine_virtual_create(machine, &scene->machine), 0);
 	else
 		assert_int_equal(machine_host_create(&scene->machine, &err), 0);
+	scene_failures_abort(!machine);
 	if (!config.deferral) {
 		config.deferral = deferring.deferral;
 		config.looped_ticks = deferring.looped_ticks;
@@ -279,6 +288,7 @@ void scene_end(struct scene *scene)
 	engine_destroy(scene->engine);
 	machine_destroy(scene->machine);
 	free(scene->cross);
+	scene_failures_abort(false);
 }
 
 /* Destination, source, local experimental type, flow, number. */
@@ -437,6 +447,84 @@ void sink_stop(struct sink *sink)
 	while (sink_take(sink))
 		;
 	engine_context_close(sink->context);
+}
+
+void scene_pass(struct scene *scene, struct source *source, struct sink *sink)
+{
+	source->scene = sink->scene = scene;
+	source->port = scene->a;
+	sink->port = scene->b;
+	sink_start(sink);
+	source_start(source);
+	source_stop(source);
+	scene_drain(scene, scene->a, source->count);
+	sink_stop(sink);
+}
+
+void packets_return(struct context *context, struct port *in, struct packet **v, uint32_t n)
+{
+	uint32_t back = mem_port_send(in, v, n);
+
+	counter_add(&context->counters->transmitted, back);
+	packet_drop(context, v + back, n - back, DROP_TX_FULL);
+}
+
+static void again_input(struct handler *handler, struct context *context, struct port *in,
+			struct packet **v, uint32_t n)
+{
+	(void)handler;
+	packets_return(context, in, v, n);
+}
+
+static const struct handler_ops again_ops = {.name = "again", .input = again_input};
+struct handler scene_again = {.ops = &again_ops};
+
+void scene_fill(struct scene *scene, struct port *port, uint32_t n)
+{
+	struct source source = {.scene = scene, .port = port, .burst = 64, .interval = 1};
+	struct napi *napi = port->queue[0].napi;
+	bool polled = !napi_disabled(napi);
+
+	source.count = n;
+	if (polled)
+		assert_int_equal(napi_disable(napi, 60 * NSEC_PER_SEC), 0);
+	source_start(&source);
+	source_stop(&source);
+	if (polled)
+		assert_int_equal(napi_enable(napi), 0);
+}
+
+void scene_circle(struct scene *scene, struct port *port, uint32_t n)
+{
+	assert_int_equal(engine_handler_set(scene->engine, port, &scene_again, NULL), 0);
+	scene_fill(scene, port, n);
+}
+
+void scene_calm(struct scene *scene, struct port *port)
+{
+	assert_int_equal(engine_handler_set(scene->engine, port, scene->cross, NULL), 0);
+}
+
+void stamped_send(struct port *port, struct context *context, uint32_t n)
+{
+	int64_t now = machine_now(port->machine);
+	struct packet *v[PACKET_VECTOR_MAX];
+
+	assert_int_equal(packet_alloc(&context->cache, v, n), n);
+	for (uint32_t i = 0; i < n; i++) {
+		memset(v[i]->data, 0, SCENE_FRAME);
+		memcpy(v[i]->data + 14, &now, sizeof(now));
+		v[i]->len = v[i]->total = SCENE_FRAME;
+	}
+	assert_int_equal(mem_port_send(port, v, n), n);
+}
+
+int64_t stamped_at(const struct packet *p)
+{
+	int64_t sent;
+
+	memcpy(&sent, p->data + 14, sizeof(sent));
+	return sent;
 }
 
 uint64_t port_sum(const struct port *port, size_t counter_offset)

@@ -45,6 +45,11 @@ void scene_begin_exact(struct scene *scene, struct engine_config config);
 void scene_trace(void (*trace)(void *arg, const char *line), void *arg);
 /* All packets must be free by then, or the test fails. */
 void scene_end(struct scene *scene);
+/*
+ * While a scene is open on the host, a failure ends the program: the scene's threads would go on
+ * in the next test, on a scene that is gone.
+ */
+void scene_failures_abort(bool abort);
 
 /*
  * SCENE_TX_NAPI is in the environment: every port has TX NAPIs, with which the same bodies have to
@@ -107,6 +112,26 @@ void source_start(struct source *source);
 void source_stop(struct source *source); /* waits until `count` have been sent, if one was given */
 void sink_start(struct sink *sink);
 void sink_stop(struct sink *sink); /* takes the rest first: drain before */
+
+/* Sends all of the source's `count` into port a; the sink takes what comes out of port b. */
+void scene_pass(struct scene *scene, struct source *source, struct sink *sink);
+
+/* Sends all packets back into the mem port that they came in by, so that it is never empty. */
+extern struct handler scene_again;
+/* The same for handlers that do something else besides; drops what the port has no room for. */
+void packets_return(struct context *context, struct port *in, struct packet **v, uint32_t n);
+/*
+ * Sends n packets into a port while it is not polled, since only one may send into a mem port at a
+ * time, and its handler may. A port that was disabled stays so.
+ */
+void scene_fill(struct scene *scene, struct port *port, uint32_t n);
+/* From now on so many circle there; and until now: they go out by its partner, or are dropped. */
+void scene_circle(struct scene *scene, struct port *port, uint32_t n);
+void scene_calm(struct scene *scene, struct port *port);
+
+/* Sends n packets that bear the time of now, and reads what one of them bears. */
+void stamped_send(struct port *port, struct context *context, uint32_t n);
+int64_t stamped_at(const struct packet *p);
 
 /* Waits until the port has been polled more often than that; fails after 60 s. */
 void scene_polled(struct scene *scene, struct port *port, uint64_t before);

@@ -36,12 +36,9 @@ static void endless_input(struct handler *handler, struct context *context, stru
 			  struct packet **v, uint32_t n)
 {
 	struct endless *endless = (struct endless *)handler;
-	uint32_t back;
 
 	machine_charge(in->machine, endless->packet_ns * n);
-	back = mem_port_send(in, v, n);
-	counter_add(&context->counters->transmitted, back);
-	packet_drop(context, v + back, n - back, DROP_TX_FULL);
+	packets_return(context, in, v, n);
 }
 
 static const struct handler_ops endless_ops = {.name = "endless", .input = endless_input};
@@ -76,20 +73,16 @@ static void control_is_bounded(struct scene *s, int64_t bound)
 static void endless_work(enum poller poller, uint32_t packets, int64_t packet_ns, int64_t bound)
 {
 	struct endless endless = {.handler.ops = &endless_ops, .packet_ns = packet_ns};
-	struct source source = {.burst = 1, .interval = 1, .count = packets};
 	struct scene s;
 
 	scene_begin(&s, true, packets, poller);
-	source.scene = &s;
-	source.port = s.a;
 	assert_int_equal(engine_handler_set(s.engine, s.a, &endless.handler, NULL), 0);
-	source_start(&source);
-	source_stop(&source);
+	scene_fill(&s, s.a, packets);
 	scene_run(&s, 100 * NSEC_PER_MSEC);
 	assert_true(PORT_SUM(s.a, received) > packets);
 
 	control_is_bounded(&s, bound);
-	assert_int_equal(engine_handler_set(s.engine, s.a, s.cross, NULL), 0);
+	scene_calm(&s, s.a);
 	scene_end(&s);
 }
 
@@ -163,19 +156,15 @@ static struct step application_step(void *arg)
 static void looped(enum poller poller)
 {
 	struct runner_config config = {.name = "application", .step = application_step};
-	struct source source = {.burst = 64, .interval = 1, .count = 512};
 	struct runner *runner;
 	uint64_t steps = 0, before;
 	struct scene s;
 
 	scene_begin(&s, true, 12, poller);
-	source.scene = &s;
-	source.port = s.a;
 	config.arg = &steps;
 	assert_int_equal(mem_port_wire(s.a, s.b), 0);
 	assert_int_equal(runner_start(s.machine, &config, &runner, NULL), 0);
-	source_start(&source);
-	source_stop(&source);
+	scene_fill(&s, s.a, 512);
 	scene_run(&s, 50 * NSEC_PER_MSEC);
 	before = steps;
 	scene_run(&s, 100 * NSEC_PER_MSEC);
@@ -221,18 +210,12 @@ static struct step timer_step(void *arg)
 
 static void beside_endless_polls(enum poller poller)
 {
-	struct endless endless = {.handler.ops = &endless_ops};
-	struct source source = {.burst = 1, .interval = 1, .count = 640};
 	struct timer timer[2];
 	struct scene s;
 	uint64_t before;
 
 	scene_begin(&s, true, 14, poller);
-	source.scene = &s;
-	source.port = s.a;
-	assert_int_equal(engine_handler_set(s.engine, s.a, &endless.handler, NULL), 0);
-	source_start(&source);
-	source_stop(&source);
+	scene_circle(&s, s.a, 640);
 	for (unsigned cpu = 0; cpu < 2; cpu++) {
 		struct runner_config config = {
 			.name = "timer", .step = timer_step, .arg = &timer[cpu]};
@@ -253,7 +236,7 @@ static void beside_endless_polls(enum poller poller)
 	control_is_bounded(&s, 10 * NSEC_PER_MSEC);
 	for (unsigned cpu = 0; cpu < 2; cpu++)
 		runner_stop(timer[cpu].runner);
-	assert_int_equal(engine_handler_set(s.engine, s.a, s.cross, NULL), 0);
+	scene_calm(&s, s.a);
 	scene_end(&s);
 }
 
@@ -343,7 +326,6 @@ static void endless_ports(struct scene *s, struct endless *endless, struct port 
 	endless->handler.ops = &endless_ops;
 	scene_begin(s, true, 20, POLLER_SOFTIRQ);
 	for (unsigned i = 0; i < ports; i++) {
-		struct source source = {.scene = s, .burst = 64, .interval = 1, .count = 64};
 		char name[8];
 
 		snprintf(name, sizeof(name), "c%u", i);
@@ -351,9 +333,7 @@ static void endless_ports(struct scene *s, struct endless *endless, struct port 
 		port[i] = scene_port(s, name, NULL);
 		assert_int_equal(napi_disable(port[i]->queue[0].napi, NSEC_PER_SEC), 0);
 		engine_handler_set(s->engine, port[i], &endless->handler, NULL);
-		source.port = port[i];
-		source_start(&source);
-		source_stop(&source);
+		scene_fill(s, port[i], 64);
 	}
 	scene_run(s, 10 * NSEC_PER_MSEC);
 	memset(endless->before, 0, sizeof(endless->before));
@@ -368,7 +348,7 @@ static void endless_ports(struct scene *s, struct endless *endless, struct port 
 static void endless_end(struct scene *s, struct port **port, unsigned ports)
 {
 	for (unsigned i = 0; i < ports; i++)
-		assert_int_equal(engine_handler_set(s->engine, port[i], s->cross, NULL), 0);
+		scene_calm(s, port[i]);
 	scene_run(s, 10 * NSEC_PER_MSEC);
 	scene_end(s);
 }
@@ -447,16 +427,6 @@ static void time_squeeze(void **state)
 	endless_end(&s, port, 2);
 }
 
-/* Sends so many packets round in this port for ever that every poll is full. */
-static void goes_round(struct scene *s, struct port *port, struct endless *endless)
-{
-	struct source source = {.scene = s, .port = port, .burst = 64, .interval = 1, .count = 256};
-
-	assert_int_equal(engine_handler_set(s->engine, port, &endless->handler, NULL), 0);
-	source_start(&source);
-	source_stop(&source);
-}
-
 /*
  * Pollers of a real-time class on one CPU, with full polls for ever: those of the same priority
  * take turns. Port a by this poller, b by another one; both and their runners have priority 50.
@@ -467,7 +437,6 @@ static void equals_take_turns(enum poller poller, enum poller other)
 	struct engine_config config = {.poller = poller, .interrupt = fifo, .worker = fifo};
 	struct queue_settings settings = {
 		.class_set = true, .cpus_set = true, .placement = fifo, .cpu_set = true};
-	struct endless endless = {.handler.ops = &endless_ops};
 	uint64_t before[3];
 	struct port *port[3];
 	struct scene s;
@@ -485,7 +454,7 @@ static void equals_take_turns(enum poller poller, enum poller other)
 			engine_queue_set(s.engine, port[i]->name, -1, &settings, NULL, NULL), 0);
 	}
 	for (int i = 0; i < 3; i++)
-		goes_round(&s, port[i], &endless);
+		scene_circle(&s, port[i], 256);
 	for (int k = 0; k < 3; k++) {
 		for (int i = 0; i < 3; i++)
 			before[i] = PORT_SUM(port[i], received);
@@ -494,7 +463,7 @@ static void equals_take_turns(enum poller poller, enum poller other)
 			assert_true(PORT_SUM(port[i], received) > before[i]);
 	}
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(engine_handler_set(s.engine, port[i], s.cross, NULL), 0);
+		scene_calm(&s, port[i]);
 	scene_end(&s);
 }
 
@@ -505,7 +474,6 @@ static void a_shorter_turn_holds_at_once(void **state)
 	const struct placement fifo = {.class = RUNNER_FIFO, .level = 50};
 	struct engine_config config = {.poller = POLLER_WORKQUEUE, .worker = fifo};
 	struct engine_settings budget = {.budget_usecs_set = true};
-	struct endless endless = {.handler.ops = &endless_ops};
 	struct runner_config other = {.name = "timer", .step = timer_step, .placement = fifo};
 	struct port *port[3];
 	struct timer timer;
@@ -519,7 +487,7 @@ static void a_shorter_turn_holds_at_once(void **state)
 	port[1] = s.b;
 	port[2] = scene_port(&s, "c", NULL);
 	for (int i = 0; i < 3; i++)
-		goes_round(&s, port[i], &endless);
+		scene_circle(&s, port[i], 256);
 	scene_run(&s, 5 * NSEC_PER_MSEC);
 	/* More NAPIs than workers, so a step is one poll, and the rest of this is in one turn. */
 	budget.budget_usecs = 500000;
@@ -535,7 +503,7 @@ static void a_shorter_turn_holds_at_once(void **state)
 	assert_true(timer.late <= 5 * NSEC_PER_MSEC);
 	runner_stop(timer.runner);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(engine_handler_set(s.engine, port[i], s.cross, NULL), 0);
+		scene_calm(&s, port[i]);
 	scene_end(&s);
 }
 

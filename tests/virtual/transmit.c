@@ -53,14 +53,7 @@ static void outside(enum poller poller)
 	scene_begin(&s, true, 1, poller);
 	partial.out = s.b;
 	assert_int_equal(engine_handler_set(s.engine, s.a, &partial.handler, NULL), 0);
-	source.scene = sink.scene = &s;
-	source.port = s.a;
-	sink.port = s.b;
-	sink_start(&sink);
-	source_start(&source);
-	source_stop(&source);
-	scene_drain(&s, s.a, N);
-	sink_stop(&sink);
+	scene_pass(&s, &source, &sink);
 	assert_int_equal(PORT_SUM(s.a, dropped[DROP_CHECKSUM]), N - good);
 	assert_int_equal(PORT_SUM(s.a, transmitted), good);
 	assert_int_equal(sink.received, good);

@@ -227,11 +227,29 @@ static void a_due_kick_is_made_up_for(void **state)
 	scene_end(&s);
 }
 
+/* What the application sends by a port, and what comes out of it. */
+static void application_send(struct context *context, struct port *out)
+{
+	struct packet *p;
+
+	assert_int_equal(packet_alloc(&context->cache, &p, 1), 1);
+	p->len = p->total = SCENE_FRAME;
+	port_transmit(context, out, &p, 1);
+	context_kick(context);
+}
+
+static void application_take(struct context *context, struct port *out)
+{
+	struct packet *p;
+
+	assert_int_equal(mem_port_receive(out, &p, 1), 1);
+	packet_free(&context->cache, &p, 1);
+}
+
 /* A thread of the application's own only raises the TX NAPI's interrupt. */
 static void application_sends(void **state)
 {
 	struct context *context;
-	struct packet *p;
 	struct port *out;
 	struct scene s;
 
@@ -241,14 +259,10 @@ static void application_sends(void **state)
 	out = port_add(&s, "out", &told_ops);
 	assert_int_equal(engine_context_open(s.engine, &context), 0);
 	for (int i = 0; i < 10; i++) {
-		assert_int_equal(packet_alloc(&context->cache, &p, 1), 1);
-		p->len = p->total = SCENE_FRAME;
-		port_transmit(context, out, &p, 1);
-		context_kick(context);
+		application_send(context, out);
 		scene_run(&s, NSEC_PER_MSEC);
 		assert_int_equal(kicks_seen, i + 1);
-		assert_int_equal(mem_port_receive(out, &p, 1), 1);
-		packet_free(&context->cache, &p, 1);
+		application_take(context, out);
 	}
 	assert_int_equal(kicks_by_others, 0);
 	engine_context_close(context);
@@ -263,7 +277,6 @@ static void application_interrupts_once(void **state)
 {
 	struct port *out, *tx;
 	struct context *context;
-	struct packet *p;
 	struct scene s;
 	uint32_t idle;
 
@@ -277,14 +290,10 @@ static void application_interrupts_once(void **state)
 	scene_run(&s, NSEC_PER_MSEC);
 	idle = atomic_load(&tx->queue[0].irq.state);
 	for (int i = 0; i < 10; i++) {
-		assert_int_equal(packet_alloc(&context->cache, &p, 1), 1);
-		p->len = p->total = SCENE_FRAME;
-		port_transmit(context, out, &p, 1);
-		context_kick(context);
+		application_send(context, out);
 		assert_int_equal(atomic_load(&tx->queue[0].irq.state), idle);
 		scene_run(&s, 5 * NSEC_PER_MSEC);
-		assert_int_equal(mem_port_receive(out, &p, 1), 1);
-		packet_free(&context->cache, &p, 1);
+		application_take(context, out);
 	}
 	assert_int_equal(kicks_by_others, 0);
 	engine_context_close(context);

@@ -26,14 +26,7 @@ static void counts_each(enum poller poller)
 	scene_run(&s, NSEC_PER_MSEC);
 	c = napi_counters(s.a->queue[0].napi);
 	wakes = counter_read(&c->wakes);
-	source.scene = sink.scene = &s;
-	source.port = s.a;
-	sink.port = s.b;
-	sink_start(&sink);
-	source_start(&source);
-	source_stop(&source);
-	scene_drain(&s, s.a, 100);
-	sink_stop(&sink);
+	scene_pass(&s, &source, &sink);
 	assert_int_equal(counter_read(&c->wakes) - wakes, 100);
 	assert_int_equal(in_buckets(c), counter_read(&c->wakes));
 	assert_true(counter_read(&c->wake_ns) <=
