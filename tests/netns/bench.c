@@ -1,56 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* napier bench pollers, quick: every part measures something of everybody, and leaves nothing. */
-#include "test.h"
+#include "lab_run.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdbool.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <jansson.h>
-
-#include <lab/clock.h>
 #include <napier/napi.h>
-
-static const char *napier;
 
 static pid_t bench_start(const char *part, int *out)
 {
-	int pipes[2];
-	pid_t pid;
+	const char *const arguments[] = {"bench", "pollers", "--quick", "-j", "--only", part, NULL};
 
-	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
-	fflush(NULL);
-	pid = fork();
-	if (pid == 0) {
-		dup2(pipes[1], STDOUT_FILENO);
-		setpgid(0, 0);
-		execl(napier, napier, "bench", "pollers", "--quick", "-j", "--only", part, NULL);
-		_exit(98);
-	}
-	close(pipes[1]);
-	*out = pipes[0];
-	return pid;
+	return lab_run_start(arguments, false, out);
 }
 
 /* The part's object; the caller gives *whole back. */
 static json_t *part_run(const char *part, json_t **whole)
 {
-	json_error_t error;
-	int out, status;
-	pid_t pid = bench_start(part, &out);
 	json_t *parts, *one;
+	int out;
+	pid_t pid = bench_start(part, &out);
 
-	*whole = json_loadfd(out, 0, &error);
-	close(out);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-	assert_non_null(*whole);
+	*whole = lab_run_answer(pid, out);
 	parts = json_object_get(*whole, "parts");
 	assert_int_equal(json_array_size(parts), 1);
 	one = json_array_get(parts, 0);
@@ -155,23 +126,6 @@ static void workers(void **state)
 	json_decref(whole);
 }
 
-/* Names in a directory that contain this process id. */
-static unsigned traces(const char *path, pid_t pid)
-{
-	struct dirent *entry;
-	char text[16];
-	unsigned n = 0;
-	DIR *dir = opendir(path);
-
-	if (!dir)
-		return 0;
-	snprintf(text, sizeof(text), "%d", pid);
-	while ((entry = readdir(dir)))
-		n += strstr(entry->d_name, text) != NULL;
-	closedir(dir);
-	return n;
-}
-
 static void interrupted(void **state)
 {
 	static const struct {
@@ -184,16 +138,8 @@ static void interrupted(void **state)
 		int out, status;
 		pid_t pid = bench_start(cases[i].part, &out);
 
-		clock_sleep(cases[i].after_ms * INT64_C(1000000));
-		kill(-pid, SIGINT);
-		assert_int_equal(waitpid(pid, &status, 0), pid);
+		status = lab_run_interrupt(pid, out, cases[i].after_ms);
 		assert_true(!WIFEXITED(status) || WEXITSTATUS(status));
-		close(out);
-		/* The engine that it ran is our child now, and ends in order. */
-		while (waitpid(-1, &status, 0) > 0)
-			assert_true(WIFEXITED(status));
-		assert_int_equal(traces("/run/netns", pid), 0);
-		assert_int_equal(traces("/run/napier", pid), 0);
 	}
 }
 
@@ -205,15 +151,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(interrupted),
 	};
 
-	if (argc != 2) {
-		fprintf(stderr, "usage: bench NAPIER\n");
-		return 2;
-	}
-	napier = argv[1];
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	if (unshare(CLONE_NEWNET)) {
-		printf("skipped: network namespaces need CAP_SYS_ADMIN\n");
-		return 77;
-	}
+	lab_run_begin(argc, argv);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

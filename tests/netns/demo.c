@@ -1,59 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The demo, quick: nothing lost, everything counted, and nothing left behind. */
-#include "test.h"
+#include "lab_run.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <grp.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <jansson.h>
+enum { QUICK_SWITCHES = 200 };
 
-#include <lab/clock.h>
-
-enum { NOBODY = 65534, QUICK_SWITCHES = 200 };
-
-static const char *napier;
-
-/* Runs `napier demo --quick -j`, its output in a pipe; the caller waits for it. */
-static pid_t demo_start(bool as_nobody, int *out)
-{
-	int pipes[2];
-	pid_t pid;
-
-	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
-	fflush(NULL);
-	pid = fork();
-	if (pid == 0) {
-		dup2(pipes[1], STDOUT_FILENO);
-		setpgid(0, 0);
-		if (as_nobody && (setgroups(0, NULL) || setgid(NOBODY) || setuid(NOBODY)))
-			_exit(99);
-		execl(napier, napier, "demo", "--quick", "-j", NULL);
-		_exit(98);
-	}
-	close(pipes[1]);
-	*out = pipes[0];
-	return pid;
-}
+static const char *const quick[] = {"demo", "--quick", "-j", NULL};
 
 static json_t *demo_run(bool as_nobody)
 {
-	json_error_t error;
-	int out, status;
-	pid_t pid = demo_start(as_nobody, &out);
-	json_t *answer = json_loadfd(out, 0, &error);
+	int out;
+	pid_t pid = lab_run_start(quick, as_nobody, &out);
 
-	close(out);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-	assert_non_null(answer);
-	return answer;
+	return lab_run_answer(pid, out);
 }
 
 static json_int_t number(const json_t *object, const char *key)
@@ -91,23 +54,6 @@ static void answer_check(const json_t *answer, const char *port)
 	assert_true(number(switching, "longest_ns") > 0);
 }
 
-/* Names in a directory that contain this process id. */
-static unsigned traces(const char *path, pid_t pid)
-{
-	struct dirent *entry;
-	char text[16];
-	unsigned n = 0;
-	DIR *dir = opendir(path);
-
-	if (!dir)
-		return 0;
-	snprintf(text, sizeof(text), "%d", pid);
-	while ((entry = readdir(dir)))
-		n += strstr(entry->d_name, text) != NULL;
-	closedir(dir);
-	return n;
-}
-
 static void as_root(void **state)
 {
 	json_t *answer;
@@ -126,7 +72,7 @@ static bool nobody_can(void)
 
 	if (pid == 0)
 		_exit(setgroups(0, NULL) || setgid(NOBODY) || setuid(NOBODY) ||
-		      access(napier, X_OK) || unshare(CLONE_NEWUSER | CLONE_NEWNET));
+		      access(lab_run_napier, X_OK) || unshare(CLONE_NEWUSER | CLONE_NEWNET));
 	return waitpid(pid, &status, 0) == pid && status == 0;
 }
 
@@ -136,7 +82,8 @@ static void as_nobody(void **state)
 
 	(void)state;
 	if (!nobody_can()) {
-		printf("skipped: no user namespaces, or %s is not readable for all\n", napier);
+		printf("skipped: no user namespaces, or %s is not readable for all\n",
+		       lab_run_napier);
 		skip();
 	}
 	answer = demo_run(true);
@@ -151,19 +98,10 @@ static void interrupted(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(after_ms) / sizeof(*after_ms); i++) {
-		int out, status;
-		pid_t pid = demo_start(false, &out);
+		int out;
+		pid_t pid = lab_run_start(quick, false, &out);
 
-		clock_sleep(after_ms[i] * INT64_C(1000000));
-		kill(-pid, SIGINT);
-		assert_int_equal(waitpid(pid, &status, 0), pid);
-		close(out);
-		/* The engine that it ran is our child now, and ends in order; one that was just
-		 * starting may have found its namespace gone. */
-		while (waitpid(-1, &status, 0) > 0)
-			assert_true(WIFEXITED(status));
-		assert_int_equal(traces("/run/netns", pid), 0);
-		assert_int_equal(traces("/run/napier", pid), 0);
+		lab_run_interrupt(pid, out, after_ms[i]);
 	}
 }
 
@@ -175,15 +113,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(interrupted),
 	};
 
-	if (argc != 2) {
-		fprintf(stderr, "usage: demo NAPIER\n");
-		return 2;
-	}
-	napier = argv[1];
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	if (unshare(CLONE_NEWNET)) {
-		printf("skipped: network namespaces need CAP_SYS_ADMIN\n");
-		return 77;
-	}
+	lab_run_begin(argc, argv);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -153,6 +153,40 @@ pid_t netns_fork(const struct netns_links *links, unsigned ns, int (*body)(void 
 	_exit(body(arg));
 }
 
+struct until_up {
+	int (*body)(void *arg, int up);
+	void *arg;
+	int ends[2];
+};
+
+static int run_until_up(void *arg)
+{
+	struct until_up *child = arg;
+
+	close(child->ends[0]);
+	return child->body(child->arg, child->ends[1]);
+}
+
+pid_t netns_fork_up(const struct netns_links *links, unsigned ns, int (*body)(void *arg, int up),
+		    void *arg)
+{
+	struct until_up child = {.body = body, .arg = arg};
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(child.ends), 0);
+	pid = netns_fork(links, ns, run_until_up, &child);
+	close(child.ends[1]);
+	assert_int_equal(read(child.ends[0], &byte, 1), 1);
+	close(child.ends[0]);
+	return pid;
+}
+
+bool netns_up(int up)
+{
+	return write(up, "x", 1) == 1;
+}
+
 int netns_wait(pid_t child, int seconds)
 {
 	const struct timespec pause = {.tv_nsec = 10000000};
@@ -188,7 +222,6 @@ int netns_run(const struct netns_links *links, unsigned ns, const char *format, 
 struct tcp {
 	struct sockaddr_in address;
 	uint32_t bytes;
-	int ready; /* the server's end of a pipe */
 };
 
 static bool exactly(int fd, void *data, size_t size, bool out)
@@ -206,7 +239,7 @@ static bool exactly(int fd, void *data, size_t size, bool out)
 	return true;
 }
 
-static int tcp_serve(void *arg)
+static int tcp_serve(void *arg, int up)
 {
 	struct tcp *tcp = arg;
 	int listener = socket(AF_INET, SOCK_STREAM, 0), one = 1, fd;
@@ -215,7 +248,7 @@ static int tcp_serve(void *arg)
 
 	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (bind(listener, (struct sockaddr *)&tcp->address, sizeof(tcp->address)) ||
-	    listen(listener, 1) || write(tcp->ready, "x", 1) != 1)
+	    listen(listener, 1) || !netns_up(up))
 		return 1;
 	fd = accept(listener, NULL, NULL);
 	for (uint32_t left = tcp->bytes; left;) {
@@ -256,17 +289,11 @@ bool netns_tcp(const struct netns_links *links, unsigned client, unsigned server
 {
 	struct tcp tcp = {.address = {.sin_family = AF_INET, .sin_port = htons(7000)},
 			  .bytes = bytes};
-	int ends[2], answer;
 	pid_t serving;
-	char byte;
+	int answer;
 
 	assert_int_equal(inet_pton(AF_INET, address, &tcp.address.sin_addr), 1);
-	assert_int_equal(pipe(ends), 0);
-	tcp.ready = ends[1];
-	serving = netns_fork(links, server, tcp_serve, &tcp);
-	close(ends[1]);
-	assert_int_equal(read(ends[0], &byte, 1), 1);
-	close(ends[0]);
+	serving = netns_fork_up(links, server, tcp_serve, &tcp);
 	answer = netns_wait(netns_fork(links, client, tcp_send, &tcp), seconds);
 	if (answer)
 		kill(serving, SIGKILL);

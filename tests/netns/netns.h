@@ -43,6 +43,13 @@ __attribute__((format(printf, 3, 4))) int netns_run(const struct netns_links *li
 						    const char *format, ...);
 /* The same for a function in a child process; its return value is the exit status. */
 pid_t netns_fork(const struct netns_links *links, unsigned ns, int (*body)(void *arg), void *arg);
+/*
+ * The same for a body that says netns_up() once it is up: returns then, and fails the test when it
+ * ends before.
+ */
+pid_t netns_fork_up(const struct netns_links *links, unsigned ns, int (*body)(void *arg, int up),
+		    void *arg);
+bool netns_up(int up);
 /* -1: it was killed or did not end within the seconds, and has been killed then. */
 int netns_wait(pid_t child, int seconds);
 

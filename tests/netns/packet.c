@@ -14,6 +14,37 @@
 
 #define FRAMES 20000
 
+/* Two packet ports on the bridge, and a raw socket at the far end of each. */
+struct crossing {
+	struct rig *rig;
+	struct port *a, *b;
+	int at_a, at_b;
+};
+
+static void crossing_begin(struct crossing *c, enum poller poller, const char *a, const char *b)
+{
+	struct rig *rig = c->rig = rig_begin(poller);
+
+	c->a = rig_port(rig, rig->inner, a);
+	c->b = rig_port(rig, rig->inner, b);
+	c->at_a = rig_raw(rig, rig->left, NETNS_OUTER);
+	c->at_b = rig_raw(rig, rig->right, NETNS_OUTER);
+}
+
+/* Sends frames [first, first + n) through, both ways. */
+static void crossing_pass(struct crossing *c, uint32_t first, uint32_t n, unsigned tags)
+{
+	rig_pass(c->at_a, c->at_b, true, first, n, tags);
+	rig_pass(c->at_b, c->at_a, false, first, n, tags);
+}
+
+static void crossing_end(struct crossing *c)
+{
+	close(c->at_a);
+	close(c->at_b);
+	rig_end(c->rig);
+}
+
 static void check_nothing_dropped(const struct port *port)
 {
 	for (int reason = 0; reason < DROP_MAX; reason++)
@@ -23,28 +54,19 @@ static void check_nothing_dropped(const struct port *port)
 
 static void frames_pass(enum poller poller)
 {
-	struct rig *rig;
-	struct port *a, *b;
-	int at_a, at_b;
+	struct crossing c;
 
-	rig = rig_begin(poller);
-	a = rig_port(rig, rig->inner, "packet:in0");
-	b = rig_port(rig, rig->inner, "packet:in1");
-	assert_string_equal(a->mode, "vnet header, qdisc bypass");
-	assert_int_equal(a->mtu, 1500);
-	at_a = rig_raw(rig, rig->left, NETNS_OUTER);
-	at_b = rig_raw(rig, rig->right, NETNS_OUTER);
-	rig_pass(at_a, at_b, true, 0, FRAMES, 0);
-	rig_pass(at_b, at_a, false, 0, FRAMES, 0);
-	RIG_SUM_IS(a, received, FRAMES);
-	RIG_SUM_IS(a, transmitted, FRAMES);
-	RIG_SUM_IS(b, received, FRAMES);
-	RIG_SUM_IS(b, transmitted, FRAMES);
-	check_nothing_dropped(a);
-	check_nothing_dropped(b);
-	close(at_a);
-	close(at_b);
-	rig_end(rig);
+	crossing_begin(&c, poller, "packet:in0", "packet:in1");
+	assert_string_equal(c.a->mode, "vnet header, qdisc bypass");
+	assert_int_equal(c.a->mtu, 1500);
+	crossing_pass(&c, 0, FRAMES, 0);
+	RIG_SUM_IS(c.a, received, FRAMES);
+	RIG_SUM_IS(c.a, transmitted, FRAMES);
+	RIG_SUM_IS(c.b, received, FRAMES);
+	RIG_SUM_IS(c.b, transmitted, FRAMES);
+	check_nothing_dropped(c.a);
+	check_nothing_dropped(c.b);
+	crossing_end(&c);
 }
 
 static void frames_pass_softirq(void **state)
@@ -61,22 +83,13 @@ static void frames_pass_thread(void **state)
 
 static void tags_pass(void **state)
 {
-	struct rig *rig;
-	int at_a, at_b;
+	struct crossing c;
 
 	(void)state;
-	rig = rig_begin(POLLER_THREAD);
-	rig_port(rig, rig->inner, "packet:in0");
-	rig_port(rig, rig->inner, "packet:in1,qdisc_bypass=off");
-	at_a = rig_raw(rig, rig->left, NETNS_OUTER);
-	at_b = rig_raw(rig, rig->right, NETNS_OUTER);
-	for (unsigned tags = 1; tags <= 2; tags++) {
-		rig_pass(at_a, at_b, true, 0, 2000, tags);
-		rig_pass(at_b, at_a, false, 0, 2000, tags);
-	}
-	close(at_a);
-	close(at_b);
-	rig_end(rig);
+	crossing_begin(&c, POLLER_THREAD, "packet:in0", "packet:in1,qdisc_bypass=off");
+	for (unsigned tags = 1; tags <= 2; tags++)
+		crossing_pass(&c, 0, 2000, tags);
+	crossing_end(&c);
 }
 
 static void tcp_keeps_super_packets(void **state)
@@ -132,23 +145,19 @@ static void super_packets_keep_tags(void **state)
 	struct virtio_net_hdr header;
 	struct iovec iov[2] = {{&header, sizeof(header)}, {bytes, SUPER_SIZE}};
 	struct tpacket_auxdata auxdata;
-	struct rig *rig;
-	int at_a, at_b, on = 1;
+	struct crossing c;
+	int on = 1;
 
 	(void)state;
-	rig = rig_begin(POLLER_SOFTIRQ);
-	rig_port(rig, rig->inner, "packet:in0");
-	rig_port(rig, rig->inner, "packet:in1");
-	at_a = rig_raw(rig, rig->left, NETNS_OUTER);
-	at_b = rig_raw(rig, rig->right, NETNS_OUTER);
-	assert_int_equal(setsockopt(at_a, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)), 0);
-	assert_int_equal(setsockopt(at_b, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)), 0);
+	crossing_begin(&c, POLLER_SOFTIRQ, "packet:in0", "packet:in1");
+	assert_int_equal(setsockopt(c.at_a, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)), 0);
+	assert_int_equal(setsockopt(c.at_b, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)), 0);
 	super_packet(bytes, &header);
-	assert_int_equal(writev(at_a, iov, 2), sizeof(header) + SUPER_SIZE);
+	assert_int_equal(writev(c.at_a, iov, 2), sizeof(header) + SUPER_SIZE);
 
 	memset(&header, 0, sizeof(header));
 	iov[1].iov_base = got;
-	assert_int_equal(rig_receive(at_b, iov, 2, &auxdata), sizeof(header) + SUPER_SIZE - 4);
+	assert_int_equal(rig_receive(c.at_b, iov, 2, &auxdata), sizeof(header) + SUPER_SIZE - 4);
 	assert_int_equal(header.flags, VIRTIO_NET_HDR_F_NEEDS_CSUM);
 	assert_int_equal(header.gso_type, VIRTIO_NET_HDR_GSO_TCPV4);
 	assert_int_equal(header.gso_size, 1448);
@@ -158,9 +167,7 @@ static void super_packets_keep_tags(void **state)
 	assert_int_equal(auxdata.tp_vlan_tpid, 0x8100);
 	assert_memory_equal(got, bytes, 12);
 	assert_memory_equal(got + 12, bytes + 16, SUPER_SIZE - 16);
-	close(at_a);
-	close(at_b);
-	rig_end(rig);
+	crossing_end(&c);
 	free(bytes);
 	free(got);
 }
@@ -197,24 +204,23 @@ static void bypass_ends_where_it_must(void **state)
 
 static void queues_share(void **state)
 {
+	struct crossing c;
 	struct rig *rig;
 	struct port *a;
-	int at_a, at_b, host, off = 0;
+	int host, off = 0;
 	unsigned used = 0;
 
 	(void)state;
-	rig = rig_begin(POLLER_SOFTIRQ);
-	a = rig_port(rig, rig->inner, "packet:in0,queues=4");
+	crossing_begin(&c, POLLER_SOFTIRQ, "packet:in0,queues=4", "packet:in1,queues=2");
+	rig = c.rig;
+	a = c.a;
 	assert_int_equal(a->queues, 4);
-	rig_port(rig, rig->inner, "packet:in1,queues=2");
-	at_a = rig_raw(rig, rig->left, NETNS_OUTER);
-	at_b = rig_raw(rig, rig->right, NETNS_OUTER);
 	host = rig_raw(rig, rig->inner, "in0");
 	/* Past the queueing discipline nobody would see what it sends. */
 	assert_int_equal(setsockopt(host, SOL_PACKET, PACKET_QDISC_BYPASS, &off, sizeof(off)), 0);
 	/* One flow stays in order, and what the host itself sends on ma is not received from it. */
-	rig_pass(at_a, at_b, true, 0, 2000, 0);
-	rig_pass(host, at_a, false, 5000, 100, 0);
+	rig_pass(c.at_a, c.at_b, true, 0, 2000, 0);
+	rig_pass(host, c.at_a, false, 5000, 100, 0);
 	RIG_SUM_IS(a, received, 2000);
 	/* Many flows spread. */
 	for (int i = 0; i < 16; i++)
@@ -222,10 +228,8 @@ static void queues_share(void **state)
 	for (uint32_t i = 0; i < a->queues; i++)
 		used += counter_read(&napi_counters(a->queue[i].napi)->received) > 2;
 	assert_true(used > 1);
-	close(at_a);
-	close(at_b);
 	close(host);
-	rig_end(rig);
+	crossing_end(&c);
 }
 
 /* By the port or, which knows the state too, by the bridge. */
@@ -236,70 +240,57 @@ static bool ten_are_dropped(void *arg)
 	return RIG_DROPPED(a, DROP_TX_DOWN) + RIG_DROPPED(a, DROP_BRIDGE_NO_PORT) == 10;
 }
 
+/* Takes b's interface down or up; returns when the port has seen it. */
+static void link_set(struct crossing *c, bool up)
+{
+	struct error err = {0};
+
+	netlab_link_up(c->rig->links.lab, c->rig->inner, "in1", up, &err);
+	rig_wait_state(c->b, up ? PORT_UP : PORT_DOWN);
+}
+
 static void interface_down_up_away(void **state)
 {
 	struct error err = {0};
 	struct rig_frame frame;
-	struct rig *rig;
-	struct port *a, *b;
-	int at_a, at_b;
+	struct crossing c;
 
 	(void)state;
-	rig = rig_begin(POLLER_SOFTIRQ);
-	a = rig_port(rig, rig->inner, "packet:in0");
-	b = rig_port(rig, rig->inner, "packet:in1");
-	at_a = rig_raw(rig, rig->left, NETNS_OUTER);
-	at_b = rig_raw(rig, rig->right, NETNS_OUTER);
-	rig_pass(at_a, at_b, true, 0, 100, 0);
+	crossing_begin(&c, POLLER_SOFTIRQ, "packet:in0", "packet:in1");
+	rig_pass(c.at_a, c.at_b, true, 0, 100, 0);
 
-	netlab_link_up(rig->links.lab, rig->inner, "in1", false, &err);
-	rig_wait_state(b, PORT_DOWN);
+	link_set(&c, false);
 	rig_frame(&frame, true, 0, 0);
 	for (int i = 0; i < 10; i++)
-		rig_frame_send(at_a, &frame);
-	assert_true(rig_eventually(ten_are_dropped, a));
-	assert_false(rig_frame_waits(at_b));
+		rig_frame_send(c.at_a, &frame);
+	assert_true(rig_eventually(ten_are_dropped, c.a));
+	assert_false(rig_frame_waits(c.at_b));
 
-	netlab_link_up(rig->links.lab, rig->inner, "in1", true, &err);
-	rig_wait_state(b, PORT_UP);
-	rig_pass(at_a, at_b, true, 100, 100, 0);
-	rig_pass(at_b, at_a, false, 100, 100, 0);
+	link_set(&c, true);
+	crossing_pass(&c, 100, 100, 0);
 
-	close(at_b);
-	assert_int_equal(netlab_link_delete(rig->links.lab, rig->inner, "in1", &err), 0);
-	rig_wait_state(b, PORT_GONE);
+	assert_int_equal(netlab_link_delete(c.rig->links.lab, c.rig->inner, "in1", &err), 0);
+	rig_wait_state(c.b, PORT_GONE);
 	rig_frame(&frame, true, 0, 0);
-	rig_frame_send(at_a, &frame);
-	close(at_a);
-	rig_end(rig);
+	rig_frame_send(c.at_a, &frame);
+	crossing_end(&c);
 }
 
 /* The socket's error is read only once the interface is up again: it is up all the same. */
 static void an_old_error_is_old(void **state)
 {
-	struct error err = {0};
-	struct rig *rig;
-	struct port *b;
-	int at_a, at_b;
+	struct crossing c;
 
 	(void)state;
-	rig = rig_begin(POLLER_THREAD);
-	rig_port(rig, rig->inner, "packet:in0");
-	b = rig_port(rig, rig->inner, "packet:in1");
-	at_a = rig_raw(rig, rig->left, NETNS_OUTER);
-	at_b = rig_raw(rig, rig->right, NETNS_OUTER);
-	assert_int_equal(napi_disable(b->queue[0].napi, 60 * NSEC_PER_SEC), 0);
-	netlab_link_up(rig->links.lab, rig->inner, "in1", false, &err);
-	rig_wait_state(b, PORT_DOWN);
-	netlab_link_up(rig->links.lab, rig->inner, "in1", true, &err);
-	rig_wait_state(b, PORT_UP);
-	assert_int_equal(napi_enable(b->queue[0].napi), 0);
-	rig_pass(at_b, at_a, false, 0, 100, 0);
-	rig_pass(at_a, at_b, true, 0, 100, 0);
-	assert_int_equal(b->state, PORT_UP);
-	close(at_a);
-	close(at_b);
-	rig_end(rig);
+	crossing_begin(&c, POLLER_THREAD, "packet:in0", "packet:in1");
+	assert_int_equal(napi_disable(c.b->queue[0].napi, 60 * NSEC_PER_SEC), 0);
+	link_set(&c, false);
+	link_set(&c, true);
+	assert_int_equal(napi_enable(c.b->queue[0].napi), 0);
+	rig_pass(c.at_b, c.at_a, false, 0, 100, 0);
+	rig_pass(c.at_a, c.at_b, true, 0, 100, 0);
+	assert_int_equal(c.b->state, PORT_UP);
+	crossing_end(&c);
 }
 
 /* The interface goes away while super-packets are on their way, and comes again under its name. */

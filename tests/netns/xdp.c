@@ -379,29 +379,14 @@ static void opens_and_closes_fifty_times(void **state)
 #endif
 }
 
-static int run_engine(void *arg)
+static int run_engine(void *arg, int up)
 {
+	(void)arg;
 	netns_engine_open(&e, POLLER_SOFTIRQ);
 	ports_open("");
-	if (write(*(int *)arg, "x", 1) != 1)
-		return 1;
-	pause();
+	if (netns_up(up))
+		pause();
 	return 1;
-}
-
-/* Polling in another process, which has told that it is up. */
-static pid_t engine_start(void)
-{
-	int ends[2];
-	char byte;
-	pid_t pid;
-
-	assert_int_equal(pipe(ends), 0);
-	pid = netns_fork(&links, links.inner[0], run_engine, &ends[1]);
-	close(ends[1]);
-	assert_int_equal(read(ends[0], &byte, 1), 1);
-	close(ends[0]);
-	return pid;
 }
 
 static void killed_engine_leaves_the_interface(void **state)
@@ -410,7 +395,7 @@ static void killed_engine_leaves_the_interface(void **state)
 
 	(void)state;
 	netns_links_open(&links, false);
-	pid = engine_start();
+	pid = netns_fork_up(&links, links.inner[0], run_engine, NULL);
 	assert_int_equal(netns_cross(&links, 0, 100, 60), 100);
 	kill(pid, SIGKILL);
 	assert_int_equal(netns_wait(pid, 10), -1);
@@ -434,7 +419,7 @@ static void second_engine_is_told_of_the_first(void **state)
 
 	(void)state;
 	netns_links_open(&links, false);
-	pid = engine_start();
+	pid = netns_fork_up(&links, links.inner[0], run_engine, NULL);
 	netns_engine_open(&e, POLLER_SOFTIRQ);
 	assert_int_equal(netns_engine_ports(&e, &links, "xdp", "", &err), -EBUSY);
 	snprintf(wanted, sizeof(wanted), "'napier', held by process %d (netns-xdp)", pid);

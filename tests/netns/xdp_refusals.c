@@ -191,13 +191,11 @@ struct other_socket {
 	struct xsk_socket *socket;
 };
 
-struct holding {
-	int ready;	  /* written to when it holds the queue */
-	int milliseconds; /* how long */
-};
-
-/* An AF_XDP socket of another program on the queue, which has no XDP program (yet). */
-static int hold_queue(void *arg)
+/*
+ * An AF_XDP socket of another program on the queue, which has no XDP program (yet), for so many ms.
+ * It waits, bounded, for the queue, which the kernel gives back some time after a socket is closed.
+ */
+static int hold_queue(void *milliseconds, int up)
 {
 	const struct xsk_socket_config config = {
 		.rx_size = 64,
@@ -205,33 +203,29 @@ static int hold_queue(void *arg)
 		.libxdp_flags = XSK_LIBXDP_FLAGS__INHIBIT_PROG_LOAD,
 		.bind_flags = XDP_COPY,
 	};
-	const struct holding *holding = arg;
 	struct other_socket s;
 	void *area =
 		mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int rc = -EBUSY;
 
-	if (xsk_umem__create(&s.umem, area, 1 << 20, &s.fill, &s.completion, NULL) ||
-	    xsk_socket__create(&s.socket, "in0", 0, s.umem, &s.rx, &s.tx, &config) ||
-	    write(holding->ready, "x", 1) != 1)
+	for (int i = 0; rc == -EBUSY && i < 1000; i++) {
+		if (i)
+			usleep(10000);
+		if (xsk_umem__create(&s.umem, area, 1 << 20, &s.fill, &s.completion, NULL))
+			return 1;
+		rc = xsk_socket__create(&s.socket, "in0", 0, s.umem, &s.rx, &s.tx, &config);
+		if (rc)
+			xsk_umem__delete(s.umem);
+	}
+	if (rc || !netns_up(up))
 		return 1;
-	usleep((useconds_t)holding->milliseconds * 1000);
+	usleep(*(const useconds_t *)milliseconds * 1000);
 	return 0;
 }
 
-static pid_t holding_start(int milliseconds)
+static pid_t holding_start(useconds_t milliseconds)
 {
-	struct holding holding = {.milliseconds = milliseconds};
-	int ends[2];
-	char byte;
-	pid_t pid;
-
-	assert_int_equal(pipe(ends), 0);
-	holding.ready = ends[1];
-	pid = netns_fork(&links, links.inner[0], hold_queue, &holding);
-	close(ends[1]);
-	assert_int_equal(read(ends[0], &byte, 1), 1);
-	close(ends[0]);
-	return pid;
+	return netns_fork_up(&links, links.inner[0], hold_queue, &milliseconds);
 }
 
 static void another_socket(void **state)

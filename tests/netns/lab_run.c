@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "lab_run.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <lab/clock.h>
+
+const char *lab_run_napier;
+
+void lab_run_begin(int argc, char **argv)
+{
+	if (argc != 2) {
+		fprintf(stderr, "usage: %s NAPIER\n", argv[0]);
+		exit(2);
+	}
+	lab_run_napier = argv[1];
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	if (unshare(CLONE_NEWNET)) {
+		printf("skipped: network namespaces need CAP_SYS_ADMIN\n");
+		exit(77);
+	}
+}
+
+pid_t lab_run_start(const char *const *arguments, bool as_nobody, int *out)
+{
+	const char *argv[16] = {lab_run_napier};
+	int pipes[2];
+	pid_t pid;
+
+	for (int i = 0; arguments[i]; i++) {
+		assert_true(i + 2 < 16);
+		argv[i + 1] = arguments[i];
+	}
+	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0) {
+		dup2(pipes[1], STDOUT_FILENO);
+		setpgid(0, 0);
+		if (as_nobody && (setgroups(0, NULL) || setgid(NOBODY) || setuid(NOBODY)))
+			_exit(99);
+		execv(lab_run_napier, (char *const *)argv);
+		_exit(98);
+	}
+	close(pipes[1]);
+	*out = pipes[0];
+	return pid;
+}
+
+json_t *lab_run_answer(pid_t pid, int out)
+{
+	json_error_t error;
+	json_t *answer = json_loadfd(out, 0, &error);
+	int status;
+
+	close(out);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_non_null(answer);
+	return answer;
+}
+
+/* Names in a directory that contain this process id. */
+static unsigned traces(const char *path, pid_t pid)
+{
+	struct dirent *entry;
+	char text[16];
+	unsigned n = 0;
+	DIR *dir = opendir(path);
+
+	if (!dir)
+		return 0;
+	snprintf(text, sizeof(text), "%d", pid);
+	while ((entry = readdir(dir)))
+		n += strstr(entry->d_name, text) != NULL;
+	closedir(dir);
+	return n;
+}
+
+int lab_run_interrupt(pid_t pid, int out, int after_ms)
+{
+	int status, other;
+
+	clock_sleep(after_ms * INT64_C(1000000));
+	kill(-pid, SIGINT);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	close(out);
+	/*
+	 * The engine that it ran is our child now, and ends in order; one that was just starting
+	 * may have found its namespace gone.
+	 */
+	while (waitpid(-1, &other, 0) > 0)
+		assert_true(WIFEXITED(other));
+	assert_int_equal(traces("/run/netns", pid), 0);
+	assert_int_equal(traces("/run/napier", pid), 0);
+	return status;
+}
