@@ -13,8 +13,8 @@
  *   IPv4             no options, no fragment; TOS, TTL and DF equal. IDs count up by one; with DF
  *                    they may be all the same instead (as Linux, inet_gro_receive)
  *   IPv6             no extension headers; class, flow label, hop limit equal
- *   TCP              ports, acknowledgement, window and options are equal byte for byte, time
- *                    stamps too (as Linux, tcp_gro_receive: a sender's burst is of one
+ *   TCP              ports, acknowledgement, window, urgent pointer and options are equal byte for
+ *                    byte, time stamps too (as Linux, tcp_gro_receive: a sender's burst is of one
  *                    millisecond); sequence numbers follow on; flags are ACK, with PSH or FIN in
  *                    the last. SYN, RST, URG, ECE, CWR and what is not defined go alone. (Linux
  *                    merges ECE with ECE, and begins with CWR; data has these too seldom.)

@@ -37,6 +37,7 @@ bool tcp_joins(const struct held *held, const struct segment *segment)
 	if (load32(b + TCP_SEQUENCE) != held->sequence || segment->size > held->gso_size)
 		return false;
 	differ = word32(a + TCP_ACK_NUMBER) ^ word32(b + TCP_ACK_NUMBER);
+	differ |= (uint32_t)(word16(a + TCP_URGENT) ^ word16(b + TCP_URGENT));
 	/* Length, flags and window; the flags that may differ are the last packet's. */
 	differ |= (word32(a + TCP_HEADER_WORDS) ^ word32(b + TCP_HEADER_WORDS)) &
 		  ~htonl((TCP_PSH | TCP_FIN) << 16);

@@ -31,6 +31,13 @@ static void ipv4_find(const uint8_t *ip, uint32_t len, struct headers *out)
 		transport_find(out, out->network + size, len);
 }
 
+/* Known, and with the transport somewhere behind it. */
+static bool extension(uint8_t type)
+{
+	return type == IPV6_HOP_BY_HOP || type == IPV6_ROUTING || type == IPV6_AUTHENTICATION ||
+	       type == IPV6_DESTINATION_OPTIONS;
+}
+
 static void ipv6_find(const uint8_t *data, uint32_t len, struct headers *out)
 {
 	const uint8_t *ip = data + out->network;
@@ -43,18 +50,21 @@ static void ipv6_find(const uint8_t *data, uint32_t len, struct headers *out)
 	out->end = at + load16(ip + IPV6_LENGTH);
 	out->plain = true;
 	for (int i = 0; i <= IPV6_EXTENSIONS_MAX; i++) {
-		if (out->protocol != IPV6_HOP_BY_HOP && out->protocol != IPV6_ROUTING &&
-		    out->protocol != IPV6_DESTINATION_OPTIONS) {
-			if (out->protocol == IPV6_FRAGMENT)
-				break;
+		uint8_t type = out->protocol;
+
+		if (type == IPV6_FRAGMENT)
+			break;
+		if (!extension(type)) {
 			transport_find(out, at, len);
 			return;
 		}
 		out->plain = false;
+		out->special |= type == IPV6_ROUTING || type == IPV6_AUTHENTICATION;
 		if (at + 8 > len)
 			break;
 		out->protocol = data[at];
-		at += (data[at + 1] + 1u) * 8;
+		at += type == IPV6_AUTHENTICATION ? (data[at + 1] + 2u) * 4
+						  : (data[at + 1] + 1u) * 8;
 	}
 	out->plain = false;
 	out->hidden = true;

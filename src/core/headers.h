@@ -42,6 +42,7 @@ enum {
 	IPV6_HOP_BY_HOP = 0,
 	IPV6_ROUTING = 43,
 	IPV6_FRAGMENT = 44,
+	IPV6_AUTHENTICATION = 51,
 	IPV6_DESTINATION_OPTIONS = 60,
 
 	PROTOCOL_TCP = 6,
@@ -57,6 +58,7 @@ enum {
 	TCP_ACK = 0x10,
 	TCP_CWR = 0x80,
 	TCP_CHECKSUM = 16,
+	TCP_URGENT = 18,
 
 	UDP_HEADER = 8,
 	UDP_LENGTH = 4,
@@ -103,6 +105,7 @@ struct headers {
 	uint8_t version;  /* of IP: 4 or 6; 0: it is not IP, or not with a whole header */
 	uint8_t protocol; /* of the transport, or where the search ended */
 	bool plain;	  /* neither options nor extension headers, nor a fragment */
+	bool special;	  /* behind extension headers that are more than options */
 	/*
 	 * Its ports are not in this frame: a fragment, or cut off, or too far behind. It may be of
 	 * any flow between its addresses. transport is not set then.

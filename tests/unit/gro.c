@@ -181,7 +181,8 @@ static const struct rule rules[] = {
 	{"acknowledgement of both", T, true, {{TRANSPORT, 11, 1}}, {{TRANSPORT, 11, 1}}},
 	{"window", T, false, .second = {{TRANSPORT, 15, 1}}},
 	{"window of both", T, true, {{TRANSPORT, 14, 1}}, {{TRANSPORT, 14, 1}}},
-	{"urgent pointer alone", T, true, .second = {{TRANSPORT, 19, 1}}},
+	{"urgent pointer", T, false, .second = {{TRANSPORT, 19, 1}}},
+	{"urgent pointer of both", T, true, {{TRANSPORT, 19, 1}}, {{TRANSPORT, 19, 1}}},
 	{"kind of an option", T, false, .second = {{TRANSPORT, 20, 1}}},
 	{"time stamp", T, false, .second = {{TRANSPORT, 27, 1}}},
 	{"time stamp echo", T, false, .second = {{TRANSPORT, 31, 1}}},
@@ -746,16 +747,16 @@ static void options_and_extensions(void **state)
 		for (uint16_t i = 0; i < 3; i++)
 			s[i] = udp_too ? udp(4, i, 100) : tcp(4, 100u * i, 100);
 		check_never(s, packet_widened(&s[1], 4), packet_widened(&s[2], 4));
-		/* Hop-by-hop, routing and destination options: still of its flow. */
-		static const uint8_t extension[] = {0, 43, 60};
+		/* Hop-by-hop, routing, destination options, authentication: still of its flow. */
+		static const uint8_t extension[] = {0, 43, 60, 51};
 
-		for (uint32_t e = 0; e < 3; e++) {
+		for (uint32_t e = 0; e < 4; e++) {
 			for (uint16_t i = 0; i < 3; i++) {
 				s[i] = udp_too ? udp(6, i, 100) : tcp(6, 100u * i, 100);
 				v[i] = packet_widened(&s[i], 16);
 				v[i]->data[frame_network(&s[i]) + 6] = extension[e];
 				v[i]->data[frame_transport(&s[i])] = s[i].protocol;
-				v[i]->data[frame_transport(&s[i]) + 1] = 1;
+				v[i]->data[frame_transport(&s[i]) + 1] = e < 3 ? 1 : 2;
 			}
 			discard(v, 1);
 			check_never(s, v[1], v[2]);
