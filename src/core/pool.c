@@ -242,6 +242,7 @@ void packet_free(struct pool_cache *cache, struct packet **v, uint32_t n)
 
 struct packet *packet_clone(struct pool_cache *cache, const struct packet *p)
 {
+	uint32_t room = pool_room(cache->pool);
 	struct packet *first = NULL;
 	struct packet **at = &first;
 
@@ -255,6 +256,8 @@ struct packet *packet_clone(struct pool_cache *cache, const struct packet *p)
 		}
 		*at = copy;
 		at = &copy->next;
+		if (p->len > room) /* it has grown into its headroom: a tag */
+			copy->data -= p->len - room;
 		memcpy(copy->data, p->data, p->len);
 		copy->len = p->len;
 		copy->total = p->total;

@@ -8,6 +8,7 @@
 #include <napier/port.h>
 
 #include <core/checksum.h>
+#include <core/frames.h>
 
 #ifndef VIRTIO_NET_HDR_GSO_UDP_L4
 #define VIRTIO_NET_HDR_GSO_UDP_L4 5
@@ -305,6 +306,11 @@ uint32_t segment_packet(struct context *context, struct packet **p, struct packe
 	struct cursor from;
 	uint32_t payload, size, segments, wanted, got;
 
+	if (whole->flags & PACKET_FRAMES) {
+		got = frames_take(p, out, room);
+		counter_add(&context->counters->cloned, *p ? got : got - 1);
+		return got;
+	}
 	if (!layout_find(whole, &layout))
 		return segment_refuse(context, p, DROP_GSO);
 	payload = whole->total - layout.payload;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Where packets leave a handler: sent on a port, delivered, or dropped. */
+#include <linux/virtio_net.h>
 #include <stdatomic.h>
 
 #include <napier/port.h>
@@ -7,9 +8,14 @@
 #include <core/canary.h>
 #include <core/checksum.h>
 #include <core/context.h>
+#include <core/frames.h>
 #include <core/napi.h>
 #include <core/segment.h>
 #include <machine/lock.h>
+
+#ifndef VIRTIO_NET_HDR_GSO_UDP_L4
+#define VIRTIO_NET_HDR_GSO_UDP_L4 5
+#endif
 
 void packet_drop(struct context *context, struct packet **v, uint32_t n, enum drop_reason reason)
 {
@@ -74,28 +80,6 @@ static void queue_send(struct context *context, struct port_queue *queue, struct
 		kick_later(context, queue);
 }
 
-/* A vector that has super-packets in it goes out in pieces, in order. */
-static void segments_send(struct context *context, struct port_queue *queue, struct packet **v,
-			  uint32_t n)
-{
-	struct packet *out[PACKET_VECTOR_MAX];
-
-	for (uint32_t i = 0; i < n; i++) {
-		struct packet *p = v[i];
-
-		if (!(p->flags & PACKET_GSO)) {
-			queue_send(context, queue, &p, 1);
-			continue;
-		}
-		do {
-			uint32_t k = segment_packet(context, &p, out, PACKET_VECTOR_MAX);
-
-			if (k)
-				queue_send(context, queue, out, k);
-		} while (p);
-	}
-}
-
 /*
  * Returns how many are left in v. One that says that its checksum lies where it has no bytes would
  * arrive as damaged, and what it was meant to be nobody knows.
@@ -118,6 +102,54 @@ static uint32_t checksums_complete(struct context *context, struct packet **v, u
 	return good;
 }
 
+static void vector_send(struct context *context, struct port_queue *queue, struct packet **v,
+			uint32_t n)
+{
+	if (!(queue->port->features & PORT_TX_CSUM))
+		n = checksums_complete(context, v, n);
+	if (n)
+		queue_send(context, queue, v, n);
+}
+
+/* Whether the port takes it as it is, or as it is made here. */
+static bool taken_whole(const struct port *port, struct packet *p)
+{
+	if (!(p->flags & PACKET_GSO))
+		return true;
+	if (!(port->features & PORT_TX_GSO))
+		return false;
+	if (p->gso_type == VIRTIO_NET_HDR_GSO_UDP_L4 && !(port->features & PORT_TX_USO))
+		return false;
+	return !(p->flags & PACKET_FRAMES) || frames_join(p);
+}
+
+/* A vector that has super-packets in it: the port gets what it takes, in order. */
+static void supers_send(struct context *context, struct port_queue *queue, struct packet **v,
+			uint32_t n)
+{
+	struct packet *out[PACKET_VECTOR_MAX];
+	uint32_t filled = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct packet *p = v[i];
+		bool whole = taken_whole(queue->port, p);
+
+		do {
+			if (whole)
+				out[filled++] = p;
+			else
+				filled += segment_packet(context, &p, out + filled,
+							 PACKET_VECTOR_MAX - filled);
+			if (filled == PACKET_VECTOR_MAX) {
+				vector_send(context, queue, out, filled);
+				filled = 0;
+			}
+		} while (!whole && p);
+	}
+	if (filled)
+		vector_send(context, queue, out, filled);
+}
+
 void port_transmit(struct context *context, struct port *port, struct packet **v, uint32_t n)
 {
 	struct port_queue *queue;
@@ -130,13 +162,10 @@ void port_transmit(struct context *context, struct port *port, struct packet **v
 	queue = queue_choose(context, port);
 	for (uint32_t i = 0; i < n; i++)
 		flags |= v[i]->flags;
-	if (flags & PACKET_CSUM_PARTIAL && !(port->features & PORT_TX_CSUM)) {
-		n = checksums_complete(context, v, n);
-		if (!n)
-			return;
-	}
-	if (flags & PACKET_GSO && !(port->features & PORT_TX_GSO))
-		segments_send(context, queue, v, n);
+	if (flags & PACKET_GSO)
+		supers_send(context, queue, v, n);
+	else if (flags & PACKET_CSUM_PARTIAL)
+		vector_send(context, queue, v, n);
 	else
 		queue_send(context, queue, v, n);
 }

@@ -79,11 +79,8 @@ static void tag_pop(struct packet *p)
 	p->csum_start -= VLAN_TAG_SIZE;
 }
 
-bool vlan_egress(const struct vlans *vlans, unsigned port, uint16_t vid, const struct pool *pool,
-		 struct packet *p)
+static bool frame_egress(const struct pool *pool, struct packet *p, uint16_t vid, bool untagged)
 {
-	bool untagged =
-		atomic_load_explicit(&vlans->id[vid].untagged, memory_order_relaxed) >> port & 1;
 	uint8_t *tag = p->data + ADDRESSES_SIZE;
 
 	if (tag[0] == 0x81 && tag[1] == 0x00) {
@@ -100,6 +97,25 @@ bool vlan_egress(const struct vlans *vlans, unsigned port, uint16_t vid, const s
 		if (in_frame < VLAN_TAG_SIZE)
 			return false;
 		tag_push(p, vid);
+	}
+	return true;
+}
+
+bool vlan_egress(const struct vlans *vlans, unsigned port, uint16_t vid, const struct pool *pool,
+		 struct packet *p)
+{
+	bool untagged =
+		atomic_load_explicit(&vlans->id[vid].untagged, memory_order_relaxed) >> port & 1;
+	struct packet *frame = p;
+
+	if (!frame_egress(pool, p, vid, untagged))
+		return false;
+	while (p->flags & PACKET_FRAMES && (frame = frame->next)) {
+		uint32_t len = frame->len;
+
+		if (!frame_egress(pool, frame, vid, untagged))
+			return false;
+		p->total += frame->len - len;
 	}
 	return true;
 }

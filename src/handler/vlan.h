@@ -60,7 +60,8 @@ static inline uint16_t vlan_ingress(const struct vlans *vlans, unsigned port, ui
 
 /*
  * Packet path. Gives the frame the form that the member port sends this VLAN in; it is at least 14
- * bytes, and 18 with a tag. False: no room in front of the frame for a tag.
+ * bytes, and 18 with a tag. Of a super-packet with PACKET_FRAMES each frame. False: no room in
+ * front of a frame for a tag.
  */
 bool vlan_egress(const struct vlans *vlans, unsigned port, uint16_t vid, const struct pool *pool,
 		 struct packet *p);

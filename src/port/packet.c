@@ -285,7 +285,7 @@ static int packet_open(struct port *port, struct port_config *config, struct err
 		packet_close(port, NULL);
 		return rc;
 	}
-	port->features = PORT_TX_CSUM | PORT_TX_GSO;
+	port->features = PORT_TX_CSUM | PORT_TX_GSO | (vnet_kernel_uso() ? PORT_TX_USO : 0);
 	snprintf(port->mode, sizeof(port->mode), "vnet header%s", bypass ? ", qdisc bypass" : "");
 	return 0;
 }

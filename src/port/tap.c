@@ -185,23 +185,28 @@ static int attach_failed(const char *name, int error, bool created, uint32_t que
 	}
 }
 
-static int offloads_set(int fd)
+/* UDP super-packets (USO) are since Linux 6.2 only. */
+static int offloads_set(struct port *port, int fd)
 {
 	unsigned flags = TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN;
 	int size = sizeof(struct virtio_net_hdr);
 
 	if (ioctl(fd, TUNSETVNETHDRSZ, &size))
 		return -errno;
-	if (ioctl(fd, TUNSETOFFLOAD, flags | TUN_F_USO4 | TUN_F_USO6) &&
-	    ioctl(fd, TUNSETOFFLOAD, flags))
+	port->features = PORT_TX_CSUM | PORT_TX_GSO;
+	if (!ioctl(fd, TUNSETOFFLOAD, flags | TUN_F_USO4 | TUN_F_USO6))
+		port->features |= PORT_TX_USO;
+	else if (ioctl(fd, TUNSETOFFLOAD, flags))
 		return -errno;
 	return 0;
 }
 
 /* A TAP made for several queues has to be attached to as such, also for one. */
-static int queue_attach(int fd, const char *name, bool created, uint32_t queues, struct error *err)
+static int queue_attach(struct port *port, int fd, const char *name, bool created,
+			struct error *err)
 {
 	struct ifreq request = {.ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR};
+	uint32_t queues = port->queues;
 	int rc;
 
 	if (queues > 1)
@@ -214,7 +219,7 @@ static int queue_attach(int fd, const char *name, bool created, uint32_t queues,
 		if (ioctl(fd, TUNSETIFF, &request))
 			return attach_failed(name, errno, created, queues, err);
 	}
-	rc = offloads_set(fd);
+	rc = offloads_set(port, fd);
 	return rc ? error_set(err, rc, "tap:%s: offloads: %s", name, strerror(-rc)) : 0;
 }
 
@@ -231,7 +236,7 @@ static int queue_open(struct port_queue *queue, const char *name, bool created, 
 		return error_set(err, -errno, "tap:%s: /dev/net/tun: %s%s", name, strerror(errno),
 				 errno == ENOENT || errno == ENODEV ? " (modprobe tun)" : "");
 	queue->irq.fd = fd;
-	return queue_attach(fd, name, created, queue->port->queues, err);
+	return queue_attach(queue->port, fd, name, created, err);
 }
 
 static int interface_up(const struct netdev *dev)
@@ -376,7 +381,6 @@ static int tap_open(struct port *port, struct port_config *config, struct error 
 		tap_close(port, NULL);
 		return rc;
 	}
-	port->features = PORT_TX_CSUM | PORT_TX_GSO;
 	snprintf(port->mode, sizeof(port->mode), "vnet header");
 	return 0;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <port/vnet.h>
 
+#include <stdio.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include <napier/port.h>
 
@@ -118,4 +120,13 @@ uint32_t vnet_transmit(const struct packet *p, struct virtio_net_hdr *header, st
 		iov[n++] = (struct iovec){.iov_base = p->data, .iov_len = p->len};
 	}
 	return n;
+}
+
+bool vnet_kernel_uso(void)
+{
+	unsigned major = 0, minor = 0;
+	struct utsname name;
+
+	return !uname(&name) && sscanf(name.release, "%u.%u", &major, &minor) == 2 &&
+	       (major > 6 || (major == 6 && minor >= 2));
 }

@@ -16,6 +16,8 @@
 #include <napier/napi.h>
 #include <napier/packet.h>
 
+#include <core/gro.h>
+
 #ifndef VIRTIO_NET_HDR_GSO_UDP_L4
 #define VIRTIO_NET_HDR_GSO_UDP_L4 5
 #endif
@@ -23,8 +25,11 @@
 /* With a frame in front, enough for what 16-bit IP lengths allow. */
 #define VNET_SPILL 65536
 
-/* A chain is at most a frame and its spill in frames: header, frame, and 65536 / 1792 more. */
-#define VNET_IOV_MAX 40
+/*
+ * Header and frames of the longest chain: GRO_FRAMES_MAX of GRO's, fewer of what was received here,
+ * a frame and its spill in frames (65536 / 1792).
+ */
+#define VNET_IOV_MAX (1 + GRO_FRAMES_MAX)
 
 /* Where a received packet goes: its header, its frame, what does not fit there. */
 static inline void vnet_receive_iov(const struct pool *pool, struct packet *p,
@@ -57,5 +62,11 @@ void vnet_receive_drop(struct context *context, struct packet *p, uint32_t bytes
  */
 uint32_t vnet_transmit(const struct packet *p, struct virtio_net_hdr *header, struct iovec *iov,
 		       uint32_t max);
+
+/*
+ * Whether the kernel takes UDP super-packets behind that header: since Linux 6.2. A socket, unlike
+ * a TAP, has no call that tells, and refuses the packet itself.
+ */
+bool vnet_kernel_uso(void);
 
 #endif
