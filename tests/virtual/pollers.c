@@ -2,6 +2,8 @@
 /* What is particular to a poller: the workqueue's isolation, busy-poll's fairness and rest. */
 #include "scene.h"
 
+#include <poller/workqueue.h>
+
 /* A port that always has full polls. */
 static struct port *saturated(struct scene *s, const char *name)
 {
@@ -162,6 +164,43 @@ static void workers_come_and_go(void **state)
 	scene_end(&s); /* the machine refuses to end with runners left */
 }
 
+/*
+ * A worker that went idle while the other took both saturated NAPIs, which are not dispatched
+ * again: the one that is put back has to wake it. It happens between two instructions, so here it
+ * is done by hand: the worker is not in `idle` while the second NAPI is dispatched.
+ */
+static void an_idle_worker_takes_over(void **state)
+{
+	struct engine_config config = {.poller = POLLER_WORKQUEUE, .workers = 2};
+	struct runner_usage before[2], after[2];
+	struct port *port[2];
+	struct workqueue *wq;
+	struct scene s;
+	uint64_t idle;
+
+	(void)state;
+	scene_begin_with(&s, true, 6, config);
+	wq = s.engine->workqueue;
+	port[0] = saturated(&s, "c0");
+	scene_run(&s, NSEC_PER_MSEC);
+	idle = atomic_exchange(&wq->idle, 0);
+	assert_int_equal(__builtin_popcountll(idle), 1);
+	port[1] = saturated(&s, "c1");
+	scene_run(&s, 20 * NSEC_PER_MSEC);
+	assert_true(PORT_SUM(port[1], polls) > 10);
+	atomic_fetch_or(&wq->idle, idle);
+	for (int i = 0; i < 2; i++)
+		runner_usage(wq->worker[i].runner, &before[i]);
+	scene_run(&s, 50 * NSEC_PER_MSEC);
+	for (int i = 0; i < 2; i++) {
+		runner_usage(wq->worker[i].runner, &after[i]);
+		assert_true(after[i].cpu_time - before[i].cpu_time > 10 * NSEC_PER_MSEC);
+	}
+	scene_calm(&s, port[0]);
+	scene_calm(&s, port[1]);
+	scene_end(&s);
+}
+
 /* Without idle_suspend it polls on and on; with it, it rests, and the first packet wakes it. */
 static void busy_poll_rests(void **state)
 {
@@ -200,6 +239,7 @@ int main(void)
 		cmocka_unit_test(workqueue_isolates_ports),
 		cmocka_unit_test(workqueue_leaves_time_for_programs),
 		cmocka_unit_test(workers_come_and_go),
+		cmocka_unit_test(an_idle_worker_takes_over),
 		cmocka_unit_test(busy_poll_rests),
 	};
 

@@ -373,6 +373,36 @@ static void case_19_drops_are_counted(void **state)
 	over_pollers(case_19_full);
 }
 
+/* What did get in is kicked, also when the rest of its vector was dropped. */
+static void kicked_though_dropped(enum poller poller)
+{
+	struct engine_config config = {.poller = poller, .max_backlog = 10};
+	struct source source;
+	struct sink sink;
+	struct scene s;
+
+	scene_begin_cpus(&s, true, 5, CPUS, config);
+	set(&s, "a", -1, rps("2"));
+	sink = (struct sink){.scene = &s, .port = s.b};
+	sink_start(&sink);
+	source = by_hand(&s, 0, FLOWS);
+	for (int i = 1; i <= 5; i++) {
+		send(&s, &source, 64);
+		assert_int_equal(backlogs_held(&s), 0);
+		assert_true(PORT_SUM(s.a, steered) >= 10 * (uint64_t)i);
+	}
+	assert_true(PORT_SUM(s.a, dropped[DROP_BACKLOG_FULL]) > 0);
+	sink_stop(&sink);
+	assert_int_equal(sink.received, PORT_SUM(s.a, steered));
+	scene_end(&s);
+}
+
+static void what_got_in_is_kicked(void **state)
+{
+	(void)state;
+	over_pollers(kicked_though_dropped);
+}
+
 /* Half full: a flow that has more than half of the last 128 packets loses its next ones. */
 static void case_19_limit(enum poller poller)
 {
@@ -793,6 +823,7 @@ int main(void)
 		cmocka_unit_test(case_17_own_last),
 		cmocka_unit_test(case_17_remote_first),
 		cmocka_unit_test(case_19_drops_are_counted),
+		cmocka_unit_test(what_got_in_is_kicked),
 		cmocka_unit_test(case_19_flow_limit),
 		cmocka_unit_test(max_backlog_changes),
 		cmocka_unit_test(rfs_follows_when_drained),
