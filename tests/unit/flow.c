@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 
 #include <core/flow.h>
+#include <core/flow_limit.h>
 
 /* The key and the vectors that network cards are verified with. */
 static const uint8_t published_key[FLOW_KEY_SIZE] = {
@@ -296,12 +297,30 @@ static void truncated(void **state)
 	assert_int_equal(flow_hash(&plain, zeros, sizeof(zeros)), 1);
 }
 
+/* More than half of the last 128 packets; what was before those is forgotten. */
+static void limit_forgets(void **state)
+{
+	struct flow_limit *limit = flow_limit_create(65536);
+
+	(void)state;
+	assert_non_null(limit);
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < FLOW_LIMIT_HISTORY / 2; i++)
+			assert_false(flow_limit_over(limit, 1));
+		assert_true(flow_limit_over(limit, 1));
+		for (uint32_t i = 0; i < FLOW_LIMIT_HISTORY; i++)
+			assert_false(flow_limit_over(limit, 1000 + i));
+	}
+	free(limit);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(published_vectors),	  cmocka_unit_test(fragments_stay_together),
 		cmocka_unit_test(options_and_extensions), cmocka_unit_test(symmetric_hash),
 		cmocka_unit_test(other_frames),		  cmocka_unit_test(truncated),
+		cmocka_unit_test(limit_forgets),
 	};
 
 	return cmocka_run_group_tests(tests, hashers, NULL);

@@ -7,7 +7,9 @@
 
 #include <core/backlog.h>
 #include <core/engine.h>
+#include <core/napi.h>
 #include <poller/softirq.h>
+#include <poller/workqueue.h>
 
 #define CPUS 4
 
@@ -116,6 +118,52 @@ static void settings_hold_over_pollers(void **state)
 {
 	(void)state;
 	over_pollers(settings_hold);
+}
+
+static void runner_is_on(struct runner *runner, const char *list)
+{
+	struct runner_observation seen;
+	char text[64];
+
+	runner_observe(runner, &seen);
+	cpuset_format(&seen.placement.cpus, text, sizeof(text));
+	assert_string_equal(text, list);
+}
+
+static struct runner *thread_of(const struct port *port)
+{
+	return poller_ops(POLLER_THREAD)->runner(port->queue[0].napi);
+}
+
+static void threads_are_on(struct scene *s, const char *list)
+{
+	runner_is_on(thread_of(s->a), list);
+	for (uint32_t i = 0; i < s->engine->workqueue->workers; i++)
+		runner_is_on(s->engine->workqueue->worker[i].runner, list);
+}
+
+/* Threads that no CPUs are set for run on the engine's, whichever those are; others stay. */
+static void threads_follow(void **state)
+{
+	struct queue_settings on_1 = {.cpus_set = true};
+	struct port *placed;
+	struct scene s;
+
+	(void)state;
+	scene_begin_cpus(&s, true, 3, CPUS, (struct engine_config){.poller = POLLER_THREAD});
+	cpuset_add(&on_1.placement.cpus, 1);
+	assert_int_equal(engine_queue_set(s.engine, "placed", -1, &on_1, NULL, NULL), 0);
+	placed = scene_port(&s, "placed", NULL);
+	assert_int_equal(
+		napi_poller_set(s.b->queue[0].napi, POLLER_WORKQUEUE, NSEC_PER_SEC, NULL, NULL), 0);
+	threads_are_on(&s, "0-3");
+	cpus_are(&s, "2-3");
+	threads_are_on(&s, "2-3");
+	runner_is_on(thread_of(placed), "1");
+	cpus_are(&s, "");
+	threads_are_on(&s, "0-3");
+	runner_is_on(thread_of(placed), "1");
+	scene_end(&s);
 }
 
 /* A random set of CPUs that is not empty. */
@@ -362,11 +410,9 @@ static void on_the_host(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(refuses),
-		cmocka_unit_test(settings_hold_over_pollers),
-		cmocka_unit_test(case_18_cpu_taken_away),
-		cmocka_unit_test(from_a_hog),
-		cmocka_unit_test(on_the_host),
+		cmocka_unit_test(refuses),	  cmocka_unit_test(settings_hold_over_pollers),
+		cmocka_unit_test(threads_follow), cmocka_unit_test(case_18_cpu_taken_away),
+		cmocka_unit_test(from_a_hog),	  cmocka_unit_test(on_the_host),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

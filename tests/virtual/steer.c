@@ -2,6 +2,7 @@
 /* Steering: flows over the backlogs of several CPUs, whichever poller works on those. */
 #include "scene.h"
 
+#include <core/engine.h>
 #include <core/napi.h>
 #include <machine/random.h>
 
@@ -534,6 +535,105 @@ static void rfs_follows_when_drained(void **state)
 	over_pollers(rfs_follows);
 }
 
+/* A flow that was read on a CPU that has been taken away is as one that was read nowhere. */
+static void rfs_forgets_away(enum poller poller)
+{
+	struct engine_config config = {.poller = poller, .sock_flow_entries = 1024};
+	struct queue_settings table = {.rps_flow_set = true, .rps_flow_cnt = 64};
+	struct engine_settings cpus = {.on_cpus_set = true};
+	struct watcher watcher;
+	struct source source;
+	struct scene s;
+
+	scene_begin_cpus(&s, true, 14, CPUS, config);
+	watch(&watcher, &s);
+	set(&s, "a", -1, table);
+	source = by_hand(&s, 3, 1);
+	send(&s, &source, 1);
+	flow_record(s.engine, watcher.hash[3], 2);
+	send(&s, &source, 10);
+	assert_int_equal(PORT_SUM(s.a, steered), 10);
+	assert_int_equal(cpuset_parse("0-1,3", &cpus.on_cpus), 0);
+	set_engine(&s, cpus);
+	send(&s, &source, 10);
+	assert_int_equal(PORT_SUM(s.a, steered), 10);
+	cpus.on_cpus = (struct cpuset){0};
+	set_engine(&s, cpus);
+	send(&s, &source, 10);
+	assert_int_equal(PORT_SUM(s.a, steered), 20);
+	scene_end(&s);
+}
+
+static void rfs_forgets_who_is_away(void **state)
+{
+	(void)state;
+	over_pollers(rfs_forgets_away);
+}
+
+/* Neighbouring ports differ in a few bits: with no key do they all go to the same CPUs. */
+static void neighbours_spread(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < 40; seed++) {
+		struct source source;
+		struct scene s;
+
+		begin(&s, true, seed, POLLER_SOFTIRQ);
+		set(&s, "a", -1, rps("0-3"));
+		source = by_hand(&s, 0, FLOWS);
+		send(&s, &source, FLOWS);
+		for (unsigned i = 0; i < CPUS; i++)
+			assert_true(counter_read(&backlog(&s, i)->received) > 0);
+		scene_end(&s);
+	}
+}
+
+/* Both directions of one UDP flow have the same hash. */
+static bool directions_agree(struct scene *s)
+{
+	uint8_t there[42] = {
+		[12] = 8, [14] = 0x45, [23] = 17, [29] = 9, [33] = 2, [35] = 7, [37] = 5};
+	uint8_t back[42] = {
+		[12] = 8, [14] = 0x45, [23] = 17, [29] = 2, [33] = 9, [35] = 5, [37] = 7};
+
+	return flow_hash(&s->engine->hasher, there, sizeof(there)) ==
+	       flow_hash(&s->engine->hasher, back, sizeof(back));
+}
+
+/* The hash changes while the engine runs, but not while packets that it placed are on their way. */
+static void symmetric_set_live(enum poller poller)
+{
+	struct engine_settings on = {.symmetric_hash_set = true, .symmetric_hash = true};
+	struct engine_settings off = {.symmetric_hash_set = true};
+	struct source source;
+	struct error err = {0};
+	struct scene s;
+
+	begin(&s, true, 13, poller);
+	assert_false(directions_agree(&s));
+	set(&s, "a", -1, rps("1"));
+	set_engine(&s, on);
+	assert_true(directions_agree(&s));
+	disable(&s, 1);
+	source = by_hand(&s, 0, FLOWS);
+	send(&s, &source, 20);
+	assert_int_equal(engine_set(s.engine, &off, &err), -ETIMEDOUT);
+	assert_non_null(strstr(err.text, "symmetric_hash stays as it was"));
+	assert_true(directions_agree(&s));
+	assert_false(napi_disabled(s.a->queue[0].napi));
+	enable(&s, 1);
+	scene_run(&s, SETTLE);
+	set_engine(&s, off);
+	assert_false(directions_agree(&s));
+	scene_end(&s);
+}
+
+static void symmetric_hash_is_live(void **state)
+{
+	(void)state;
+	over_pollers(symmetric_set_live);
+}
+
 #define WAKES 64
 struct wakes {
 	char name[WAKES][16];
@@ -827,6 +927,9 @@ int main(void)
 		cmocka_unit_test(case_19_flow_limit),
 		cmocka_unit_test(max_backlog_changes),
 		cmocka_unit_test(rfs_follows_when_drained),
+		cmocka_unit_test(rfs_forgets_who_is_away),
+		cmocka_unit_test(neighbours_spread),
+		cmocka_unit_test(symmetric_hash_is_live),
 		cmocka_unit_test(ports_share_a_backlog),
 		cmocka_unit_test(removal_purges),
 		cmocka_unit_test(removal_at_work),
