@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * IP addresses and the headers that carry them, as the udp handler sees them.
+ *
+ * Addresses of both families are 16 bytes in the order of the wire, IPv4 as ::ffff:a.b.c.d, held as
+ * two words so that a comparison is two.
+ */
+#ifndef HANDLER_UDP_IP_H
+#define HANDLER_UDP_IP_H
+
+#include <endian.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+enum {
+	ETHERNET_HEADER = 14,
+	IPV4_HEADER = 20,
+	IPV6_HEADER = 40,
+	UDP_HEADER = 8,
+	ICMP_HEADER = 8,
+	HEADERS_MAX = ETHERNET_HEADER + IPV6_HEADER + UDP_HEADER, /* of what is sent */
+
+	TYPE_IPV4 = 0x0800,
+	TYPE_ARP = 0x0806,
+	TYPE_IPV6 = 0x86dd,
+
+	PROTOCOL_ICMP = 1,
+	PROTOCOL_UDP = 17,
+	PROTOCOL_ICMP6 = 58,
+
+	TTL = 64,
+	ND_HOP_LIMIT = 255,
+};
+
+struct ip {
+	uint64_t high, low; /* in memory order */
+};
+
+#if __BYTE_ORDER == __LITTLE_ENDIAN
+#define IP_MAPPED UINT64_C(0x00000000ffff0000) /* of `low`: what comes before an IPv4 address */
+#define IP_MAPPED_MASK UINT64_C(0x00000000ffffffff)
+#else
+#define IP_MAPPED UINT64_C(0x0000ffff00000000)
+#define IP_MAPPED_MASK UINT64_C(0xffffffff00000000)
+#endif
+
+static inline uint16_t load16(const uint8_t *at)
+{
+	return (uint16_t)(at[0] << 8 | at[1]);
+}
+
+static inline void store16(uint8_t *at, uint16_t value)
+{
+	at[0] = (uint8_t)(value >> 8);
+	at[1] = (uint8_t)value;
+}
+
+/* What a checksum is made of and written as: memory order. */
+static inline void store16_raw(uint8_t *at, uint16_t value)
+{
+	memcpy(at, &value, sizeof(value));
+}
+
+static inline struct ip ip_load6(const void *at)
+{
+	struct ip ip;
+
+	memcpy(&ip, at, sizeof(ip));
+	return ip;
+}
+
+static inline struct ip ip_load4(const void *at)
+{
+	struct ip ip = {.low = IP_MAPPED};
+
+	memcpy((uint8_t *)&ip + 12, at, 4);
+	return ip;
+}
+
+static inline const uint8_t *ip_bytes(const struct ip *ip)
+{
+	return (const uint8_t *)ip;
+}
+
+static inline const uint8_t *ip_bytes4(const struct ip *ip)
+{
+	return (const uint8_t *)ip + 12;
+}
+
+static inline bool ip_equal(struct ip a, struct ip b)
+{
+	return a.high == b.high && a.low == b.low;
+}
+
+static inline bool ip_is4(struct ip a)
+{
+	return !a.high && (a.low & IP_MAPPED_MASK) == IP_MAPPED;
+}
+
+/* :: */
+static inline bool ip_is_zero(struct ip a)
+{
+	return !(a.high | a.low);
+}
+
+/* 0.0.0.0 */
+static inline bool ip_is_zero4(struct ip a)
+{
+	return !a.high && a.low == IP_MAPPED;
+}
+
+static inline bool ip_is_any(struct ip a)
+{
+	return ip_is_zero(a) || ip_is_zero4(a);
+}
+
+/* Multicast, and 240.0.0.0/4 with the limited broadcast in it. */
+static inline bool ip_is_group(struct ip a)
+{
+	return ip_is4(a) ? ip_bytes4(&a)[0] >= 224 : ip_bytes(&a)[0] == 0xff;
+}
+
+static inline bool ip_is_loopback(struct ip a)
+{
+	struct ip one = {0};
+
+	((uint8_t *)&one)[15] = 1;
+	return ip_is4(a) ? ip_bytes4(&a)[0] == 127 : ip_equal(a, one);
+}
+
+/* What may stand as the source of a packet that gets an answer. */
+static inline bool ip_is_host(struct ip a)
+{
+	return !ip_is_group(a) && !ip_is_any(a) && !ip_is_loopback(a) &&
+	       !(ip_is4(a) && !ip_bytes4(&a)[0]);
+}
+
+static inline bool ip_is_link_local(struct ip a)
+{
+	return ip_bytes(&a)[0] == 0xfe && (ip_bytes(&a)[1] & 0xc0) == 0x80;
+}
+
+/* The first `bits` of 128. */
+static inline struct ip ip_mask(unsigned bits)
+{
+	struct ip mask;
+
+	mask.high = bits ? htobe64(UINT64_MAX << (bits < 64 ? 64 - bits : 0)) : 0;
+	mask.low = bits > 64 ? htobe64(UINT64_MAX << (128 - bits)) : 0;
+	return mask;
+}
+
+static inline bool ip_in(struct ip a, struct ip network, struct ip mask)
+{
+	return !((a.high ^ network.high) & mask.high) && !((a.low ^ network.low) & mask.low);
+}
+
+/* A MAC address as a number below 2^48. */
+static inline uint64_t mac_load(const uint8_t *at)
+{
+	uint64_t mac = 0;
+
+	memcpy(&mac, at, 6);
+	return le64toh(mac);
+}
+
+static inline void mac_store(uint8_t *at, uint64_t mac)
+{
+	mac = htole64(mac);
+	memcpy(at, &mac, 6);
+}
+
+static inline bool mac_is_group(const uint8_t *mac)
+{
+	return mac[0] & 1;
+}
+
+#endif
