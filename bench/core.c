@@ -12,6 +12,8 @@
  * in the cache: this is the engine's own cost, without a device's and without cache misses on
  * data.
  *
+ *   core gro           the rows of GRO alone: core_gro.c
+ *
  * The rows of events are of one packet that the handler gives back to the port it came from: each
  * time it is an interrupt, a schedule, a poll and a complete, without a sleep.
  */
@@ -24,8 +26,9 @@
 
 #include <core/flow.h>
 
+#include "core.h"
+
 #define CIRCLING 512 /* packets on their way */
-#define REPEATS 5
 #define RUN (200 * NSEC_PER_MSEC)
 
 struct core {
@@ -277,13 +280,19 @@ static void once(uint32_t packets)
 	core_close(&core);
 }
 
-/* Of this thread: others that run meanwhile do not count. */
-static int64_t cpu_time(void)
+int64_t cpu_time(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
 	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
+}
+
+void figures_print(const char *what, double ns[REPEATS], const char *unit)
+{
+	qsort(ns, REPEATS, sizeof(*ns), compare);
+	printf("%s  %7.1f %s  (%.1f to %.1f)\n", what, ns[REPEATS / 2], unit, ns[0],
+	       ns[REPEATS - 1]);
 }
 
 static void flow_measure(const char *name, const uint8_t *frame, uint32_t len)
@@ -294,6 +303,7 @@ static void flow_measure(const char *name, const uint8_t *frame, uint32_t len)
 	double ns[REPEATS];
 	uint8_t copy[128];
 	uint32_t sum = 0;
+	char what[32];
 
 	flow_hasher_init(&hasher, key, false);
 	memcpy(copy, frame, len);
@@ -306,9 +316,8 @@ static void flow_measure(const char *name, const uint8_t *frame, uint32_t len)
 		}
 		ns[i] = (double)(cpu_time() - begin) / count;
 	}
-	qsort(ns, REPEATS, sizeof(*ns), compare);
-	printf("flow hash, %-8s %5.1f ns/packet  (%.1f to %.1f)%s\n", name, ns[REPEATS / 2], ns[0],
-	       ns[REPEATS - 1], sum ? "" : ".");
+	snprintf(what, sizeof(what), "flow hash, %-8s%s", name, sum ? "" : ".");
+	figures_print(what, ns, "ns/packet");
 }
 
 static void flows_measure(void)
@@ -327,6 +336,10 @@ int main(int argc, char **argv)
 		once((uint32_t)strtoul(argv[2], NULL, 10));
 		return 0;
 	}
+	if (argc == 2 && !strcmp(argv[1], "gro")) {
+		gro_measure();
+		return 0;
+	}
 	printf("mem -> bridge -> mem, median of %d runs (least to most)\n", REPEATS);
 	for (unsigned poller = 0; poller < POLLER_MAX; poller++) {
 		measure((enum poller)poller, 64, false);
@@ -334,6 +347,7 @@ int main(int argc, char **argv)
 		measure((enum poller)poller, 1, false);
 	}
 	flows_measure();
+	gro_measure();
 	printf("interrupt, schedule, poll of one packet, complete; median of %d runs (least to "
 	       "most)\n",
 	       REPEATS);
