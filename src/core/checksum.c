@@ -20,48 +20,6 @@ static inline uint64_t load32(const uint8_t *p)
 	return value;
 }
 
-/*
- * 32-bit words into four 64-bit sums: the carries collect in the upper halves, so nothing waits for
- * a carry. 27 bytes/ns for 1448 bytes where 64-bit words with their carries did 14 (an AMD EPYC).
- */
-uint32_t checksum_add(uint32_t sum, const void *data, size_t len)
-{
-	const uint8_t *p = data;
-	uint64_t a = sum, b = 0, c = 0, d = 0;
-	uint64_t words[2];
-
-	for (; len >= sizeof(words); len -= sizeof(words), p += sizeof(words)) {
-		memcpy(words, p, sizeof(words));
-		a += (uint32_t)words[0];
-		b += words[0] >> 32;
-		c += (uint32_t)words[1];
-		d += words[1] >> 32;
-	}
-	if (len & 8) {
-		memcpy(words, p, 8);
-		a += (uint32_t)words[0];
-		b += words[0] >> 32;
-		p += 8;
-	}
-	if (len & 4) {
-		c += load32(p);
-		p += 4;
-	}
-	if (len & 2) {
-		d += load16(p);
-		p += 2;
-	}
-	if (len & 1) {
-		uint16_t last = 0; /* the byte that is not there counts as zero */
-
-		memcpy(&last, p, 1);
-		b += last;
-	}
-	a += b + c + d;
-	a = (a & UINT32_MAX) + (a >> 32);
-	return (uint32_t)(a + (a >> 32));
-}
-
 enum {
 	PROTOCOL_HOP_BY_HOP = 0,
 	PROTOCOL_TCP = 6,
