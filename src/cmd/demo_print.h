@@ -12,7 +12,7 @@
 struct demo {
 	struct compare_plan plan;
 	const struct compare_result *result;
-	bool quick; /* as asked, with fewer samples */
+	bool quick;			   /* as asked, with fewer samples */
 	const char *notes[DEMO_NOTES_MAX]; /* what was left out, and why */
 	unsigned notes_n;
 };

@@ -54,9 +54,10 @@ static void added_print(const json_t *answer)
 		printf("%s: waiting for its device\n", view_text(answer, "port"));
 		return;
 	}
-	printf("%s: %s, %s%s%lld queue%s\n", view_text(answer, "port"), view_text(answer, "spec"),
-	       mode, *mode ? ", " : "", view_number(answer, "queues"),
-	       view_number(answer, "queues") == 1 ? "" : "s");
+	printf("%s: %s, %s%s%lld queue%s%s%s\n", view_text(answer, "port"),
+	       view_text(answer, "spec"), mode, *mode ? ", " : "", view_number(answer, "queues"),
+	       view_number(answer, "queues") == 1 ? "" : "s",
+	       json_object_get(answer, "host") ? ", this host by " : "", view_text(answer, "host"));
 }
 
 static int ask(const struct rundir *dir, json_t *request, bool add)

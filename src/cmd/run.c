@@ -21,6 +21,8 @@ struct run {
 	const char *config;
 	const char *run_dir;
 	bool daemon;
+	const char *hosts[SETUP_PORTS_MAX]; /* --host */
+	uint32_t hosts_n;
 };
 
 /*
@@ -147,11 +149,19 @@ static int run_go(struct run *run, const sigset_t *set)
 	return rc;
 }
 
-enum { OPTION_HANDLER = 256, OPTION_POLLER, OPTION_CPUS, OPTION_FRAMES, OPTION_NO_REALTIME };
+enum {
+	OPTION_HANDLER = 256,
+	OPTION_HOST,
+	OPTION_POLLER,
+	OPTION_CPUS,
+	OPTION_FRAMES,
+	OPTION_NO_REALTIME
+};
 
 static const struct option options[] = {
 	{"config", required_argument, NULL, 'c'},
 	{"handler", required_argument, NULL, OPTION_HANDLER},
+	{"host", required_argument, NULL, OPTION_HOST},
 	{"poller", required_argument, NULL, OPTION_POLLER},
 	{"cpus", required_argument, NULL, OPTION_CPUS},
 	{"frames", required_argument, NULL, OPTION_FRAMES},
@@ -177,6 +187,12 @@ static int option_take(struct run *run, int option, struct error *err)
 		break;
 	case OPTION_HANDLER:
 		return setup_handler_parse(optarg, &setup->handler, err);
+	case OPTION_HOST:
+		if (run->hosts_n == SETUP_PORTS_MAX)
+			return error_set(err, -ENOSPC, "--host %.80s: more than %d ports", optarg,
+					 SETUP_PORTS_MAX);
+		run->hosts[run->hosts_n++] = optarg;
+		break;
 	case OPTION_POLLER:
 		rc = wish_key(&wish, "poller", optarg, err);
 		setup->engine.poller = wish.poller;
@@ -247,10 +263,15 @@ static int ports_take(struct run *run, char **specs)
 	struct setup_port *port;
 	struct error err;
 
-	if (run->config && *specs)
+	if (run->config && (*specs || run->hosts_n))
 		return misused("run: name the ports in %s or on the command line, "
 			       "not both",
 			       run->config);
+	for (uint32_t i = 0; i < run->hosts_n; i++) {
+		if (setup_port_add(&run->setup, run->hosts[i], &port, &err) ||
+		    setup_port_host(port, &err))
+			return misused("%s", err.text);
+	}
 	for (; *specs; specs++) {
 		if (setup_port_add(&run->setup, *specs, &port, &err))
 			return misused("%s", err.text);
@@ -287,12 +308,15 @@ const struct command command_run = {
 	.name = "run",
 	.summary = "run an engine: open ports, and bridge what they receive",
 	.usage = "Usage: napier run [OPTION…] PORT…\n"
+		 "       napier run [OPTION…] --host PORT\n"
 		 "       napier run [OPTION…] -c FILE\n"
 		 "Runs an engine until Ctrl-C, napier stop, or the end of all its input (files "
 		 "only).\nA port is KIND:TARGET[,OPTION=VALUE…], such as xdp:eth0,queues=2; "
 		 "man napier has the kinds.\n\n"
 		 "  -c, --config FILE    read ports and settings from FILE\n"
 		 "      --handler H      bridge (default) or drop\n"
+		 "      --host PORT      an xdp port by which this host gets its traffic; may be "
+		 "given again\n"
 		 "      --poller P       softirq (default), thread, workqueue, busy-poll or auto\n"
 		 "      --cpus LIST      engine CPUs, such as 0-3,8 (all)\n"
 		 "      --frames N       packets in the pool (16384)\n"

@@ -200,7 +200,7 @@ static void dump_end(struct monitor *monitor, struct monitor_netns *netns)
 		return;
 	for (struct watch *w = netns->watches; w; w = next) {
 		next = w->next;
-		if (!w->seen)
+		if (!w->seen && w->netns)
 			monitor->report(monitor->arg, w, LINK_GONE);
 	}
 }
@@ -229,7 +229,7 @@ static void link_message(struct monitor *monitor, struct monitor_netns *netns,
 	}
 	for (struct watch *w = netns->watches; w; w = next) {
 		next = w->next;
-		if (w->ifindex != info->ifi_index)
+		if (w->ifindex != info->ifi_index || !w->netns)
 			continue;
 		w->known |= header->nlmsg_flags & NLM_F_MULTI;
 		if (!w->known)

@@ -24,7 +24,7 @@ struct watch {
 	struct watch *next;
 };
 
-/* May unwatch this watch, no other. Told again what has not changed, too. */
+/* May unwatch any, and free this one. Told again what has not changed, too. */
 typedef void (*monitor_report)(void *arg, struct watch *watch, enum link_event event);
 
 /* -ENOMEM */

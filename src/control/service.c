@@ -190,6 +190,8 @@ static int service_start(struct service *service, struct error *err)
 	rundir_file(&service->rundir, "restore", restore);
 	engine_restore(restore, config->log, config->log_arg);
 	config->restore_path = restore;
+	hosted_restore(&service->rundir, machine_now(service->machine), config->log,
+		       config->log_arg);
 	interrupts_place(service->setup);
 	rc = engine_create(config, &service->engine, err);
 	config->counters_path = NULL;
@@ -270,23 +272,30 @@ static void backlogs_stop(struct service *service, int64_t deadline)
 		napi_disable(backlog->queue[q].napi, STOP_TIMEOUT);
 }
 
+static void port_stop(struct service *service, struct port *port, int64_t deadline)
+{
+	for (uint32_t q = 0; q < port->queues; q++) {
+		int64_t left = deadline - machine_now(service->machine);
+
+		if (napi_disable(port->queue[q].napi, left > 0 ? left : 0))
+			service_log(service, LEVEL_WARNING,
+				    "%s/%u: its poll did not end within the 5 s that all have",
+				    port->name, q);
+	}
+}
+
 /* All are disabled before any is closed: what one still forwards, the others still send. */
 static void polling_stop(struct service *service)
 {
 	int64_t deadline = service->machine ? machine_now(service->machine) + STOP_TIMEOUT : 0;
 
 	for (uint32_t i = 0; i < service->ports_n; i++) {
-		struct port *port = service->ports[i]->port;
+		struct service_port *sp = service->ports[i];
 
-		for (uint32_t q = 0; port && q < port->queues; q++) {
-			int64_t left = deadline - machine_now(service->machine);
-
-			if (napi_disable(port->queue[q].napi, left > 0 ? left : 0))
-				service_log(service, LEVEL_WARNING,
-					    "%s/%u: its poll did not end within the 5 s that "
-					    "all have",
-					    port->name, q);
-		}
+		if (sp->port)
+			port_stop(service, sp->port, deadline);
+		if (sp->hosted)
+			port_stop(service, sp->hosted->tap, deadline);
 	}
 	if (service->engine)
 		backlogs_stop(service, deadline);
@@ -300,6 +309,7 @@ void service_stop(struct service *service)
 	if (service->server)
 		server_close(service->server);
 	service->server = NULL;
+	service_ports_return(service);
 	polling_stop(service);
 }
 

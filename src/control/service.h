@@ -11,6 +11,7 @@
 
 #include <jansson.h>
 
+#include <control/hosted.h>
 #include <control/monitor.h>
 #include <control/request.h>
 #include <control/rundir.h>
@@ -23,6 +24,7 @@
 struct service_port {
 	struct setup_port *setup;
 	struct port *port;	  /* NULL: absent */
+	struct hosted *hosted;	  /* this host is behind it; NULL: a port of the handler's */
 	struct watch watch;	  /* of its interface */
 	enum port_state told;	  /* the last state that was logged */
 	char why[ERROR_TEXT_MAX]; /* it is absent */
@@ -34,6 +36,7 @@ struct service {
 	struct machine *machine;
 	struct engine *engine;
 	struct handler *handler;
+	struct handler *host;  /* of the interfaces that are hosted; NULL: there were none yet */
 	struct runner *runner; /* the control runner */
 	struct server *server;
 	struct monitor *monitor;
@@ -83,6 +86,8 @@ int64_t service_ports_retry(struct service *service, int64_t now);
 bool service_ports_finite(const struct service *service);
 /* Where that is so: it has. */
 bool service_ports_ended(const struct service *service);
+/* What is hosted goes back to its wires, while all is still polled. */
+void service_ports_return(struct service *service);
 /* Closes and frees all; for the end. */
 void service_ports_free(struct service *service);
 

@@ -220,6 +220,8 @@ static int add_answer(struct service *service, struct request *request, json_t *
 		json_object_set_new(answer, "spec", json_string(sp->port->spec));
 		json_object_set_new(answer, "mode", json_string(sp->port->mode));
 		json_object_set_new(answer, "queues", json_integer(sp->port->queues));
+		if (sp->hosted)
+			json_object_set_new(answer, "host", json_string(sp->setup->host));
 	}
 	return 0;
 }

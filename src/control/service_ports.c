@@ -110,19 +110,28 @@ static int port_enable(struct port *port)
 	return rc;
 }
 
+/* Receives from now on; what is hosted moves when it can be reached both ways. */
+static int port_start(struct service *service, struct service_port *sp, struct error *err)
+{
+	int rc = port_enable(sp->port);
+
+	if (!rc && sp->hosted)
+		rc = port_enable(sp->hosted->tap);
+	if (rc)
+		return error_set(err, rc, "port %s: %s", port_name(sp), strerror(-rc));
+	if (sp->hosted)
+		hosted_move(sp->hosted);
+	inside_tell(service, sp);
+	return 0;
+}
+
 int service_ports_start(struct service *service, struct error *err)
 {
 	int rc = 0;
 
-	for (uint32_t i = 0; !rc && i < service->ports_n; i++) {
-		struct port *port = service->ports[i]->port;
-
-		rc = port ? port_enable(port) : 0;
-		if (rc)
-			error_set(err, rc, "port %s: %s", port->name, strerror(-rc));
-		else
-			inside_tell(service, service->ports[i]);
-	}
+	for (uint32_t i = 0; !rc && i < service->ports_n; i++)
+		if (service->ports[i]->port)
+			rc = port_start(service, service->ports[i], err);
 	service->started = !rc;
 	return rc;
 }
@@ -131,11 +140,14 @@ int service_ports_start(struct service *service, struct error *err)
 static int port_open(struct service *service, struct service_port *sp, struct error *err)
 {
 	struct port_config *config = &sp->setup->config;
-	int rc;
+	int rc = 0;
 
+	if (sp->setup->host[0] && !sp->hosted)
+		rc = hosted_check(sp->setup, err);
+	if (rc)
+		return rc;
 	config->disabled = true;
 	rc = engine_port_add(service->engine, config, &sp->port, err);
-
 	if (rc) {
 		sp->port = NULL;
 		return rc;
@@ -143,7 +155,9 @@ static int port_open(struct service *service, struct service_port *sp, struct er
 	if (sp->port->ifindex)
 		rc = monitor_watch(service->monitor, &sp->watch, config->netns, sp->port->ifindex,
 				   err);
-	if (!rc)
+	if (!rc && sp->setup->host[0])
+		rc = hosted_open(service, sp->setup, sp->port, &sp->hosted, err);
+	else if (!rc)
 		rc = engine_handler_set(service->engine, sp->port, service->handler, err);
 	if (!rc)
 		rc = vlans_set(service, sp, err);
@@ -151,9 +165,7 @@ static int port_open(struct service *service, struct service_port *sp, struct er
 		port_state_set(sp->port, PORT_DOWN);
 	sp->told = (enum port_state)atomic_load(&sp->port->state);
 	if (!rc && service->started)
-		rc = port_enable(sp->port);
-	if (!rc && service->started)
-		inside_tell(service, sp);
+		rc = port_start(service, sp, err);
 	if (!rc)
 		return 0;
 	monitor_unwatch(service->monitor, &sp->watch);
@@ -174,6 +186,16 @@ static int tx_wish_set(struct service *service, const struct setup_port *setup, 
 	return engine_queue_set(service->engine, name, -1, &settings, NULL, err);
 }
 
+static int host_wish_set(struct service *service, const struct setup_port *setup, struct error *err)
+{
+	struct queue_settings settings;
+	int rc = wish_settings(&setup->host_wish, &settings, err);
+
+	if (rc || wish_empty(&setup->host_wish))
+		return rc;
+	return engine_queue_set(service->engine, setup->host, -1, &settings, NULL, err);
+}
+
 static int wishes_set(struct service *service, const struct setup_port *setup, struct error *err)
 {
 	for (uint32_t i = 0; i < setup->queues_n; i++) {
@@ -184,6 +206,12 @@ static int wishes_set(struct service *service, const struct setup_port *setup, s
 		if (!rc && !wish_empty(&queue->wish))
 			rc = engine_queue_set(service->engine, setup->config.name, queue->queue,
 					      &settings, NULL, err);
+		if (rc)
+			return rc;
+	}
+	if (setup->host[0]) {
+		int rc = host_wish_set(service, setup, err);
+
 		if (rc)
 			return rc;
 	}
@@ -264,6 +292,35 @@ static bool service_port_tx(struct service *service, const char *name)
 	return sp && sp->setup->config.tx_napi;
 }
 
+static struct service_port *service_port_hosting(struct service *service, const char *tap)
+{
+	for (uint32_t i = 0; i < service->ports_n; i++)
+		if (!strcmp(service->ports[i]->setup->host, tap))
+			return service->ports[i];
+	return NULL;
+}
+
+/* Everything goes back to the wire, and the TAP away. */
+static int host_end(struct service_port *sp)
+{
+	int rc;
+
+	if (!sp->hosted)
+		return 0;
+	hosted_return(sp->hosted);
+	rc = hosted_close(sp->hosted);
+	if (!rc)
+		sp->hosted = NULL;
+	return rc;
+}
+
+void service_ports_return(struct service *service)
+{
+	for (uint32_t i = 0; i < service->ports_n; i++)
+		if (service->ports[i]->hosted)
+			hosted_return(service->ports[i]->hosted);
+}
+
 int service_port_remove(struct service *service, const char *name, struct error *err)
 {
 	struct service_port *sp = service_port_find(service, name);
@@ -272,8 +329,18 @@ int service_port_remove(struct service *service, const char *name, struct error 
 	if (!sp && service_port_tx(service, name))
 		return error_set(err, -EBUSY, "%s goes with its port: napier port remove %.*s",
 				 name, (int)strlen(name) - 3, name);
-	if (!sp)
+	if (!sp) {
+		sp = service_port_hosting(service, name);
+		if (sp)
+			return error_set(err, -EBUSY,
+					 "%s goes with its wire: napier port remove %s", name,
+					 port_name(sp));
 		return error_set(err, -ENOENT, "no port %.40s: napier show lists them", name);
+	}
+	rc = host_end(sp);
+	if (rc)
+		return error_set(err, rc, "port %s: a poll of %s does not end; the port stays",
+				 name, sp->setup->host);
 	if (sp->port) {
 		rc = engine_port_remove(service->engine, sp->port, err);
 		if (rc)
@@ -283,6 +350,17 @@ int service_port_remove(struct service *service, const char *name, struct error 
 	port_forget(service, sp);
 	absent_write(service);
 	return 0;
+}
+
+/* By its own interface or its host's. */
+static struct service_port *service_port_watched(struct service *service, const struct watch *watch)
+{
+	uint32_t i = 0;
+
+	while (&service->ports[i]->watch != watch &&
+	       !(service->ports[i]->hosted && &service->ports[i]->hosted->watch == watch))
+		i++;
+	return service->ports[i];
 }
 
 static void port_gone(struct service *service, struct service_port *sp)
@@ -301,20 +379,45 @@ static void port_gone(struct service *service, struct service_port *sp)
 		return;
 	}
 	sp->port = NULL;
+	if (sp->hosted)
+		hosted_wire_gone(sp->hosted);
 	absent_make(service, sp, "its device is gone");
+}
+
+/* Somebody has deleted it, and all that the host had there: the wire gets it, and all begins anew.
+ */
+static void tap_gone(struct service *service, struct service_port *sp)
+{
+	service_log(service, LEVEL_WARNING,
+		    "port %s: its host's interface %s is gone: it is made again", port_name(sp),
+		    sp->setup->host);
+	port_state_set(sp->hosted->tap, PORT_GONE);
+	if (host_end(sp) || !sp->port)
+		return;
+	monitor_unwatch(service->monitor, &sp->watch);
+	port_state_set(sp->port, PORT_GONE);
+	if (!engine_port_remove(service->engine, sp->port, NULL))
+		sp->port = NULL;
+	absent_make(service, sp, "its host's interface is gone");
 }
 
 void service_link(void *arg, struct watch *watch, enum link_event event)
 {
-	struct service_port *sp =
-		(struct service_port *)((char *)watch - offsetof(struct service_port, watch));
 	struct service *service = arg;
 	enum port_state now = event == LINK_UP ? PORT_UP : PORT_DOWN;
+	struct service_port *sp = service_port_watched(service, watch);
 
 	if (event == LINK_GONE) {
-		port_gone(service, sp);
+		if (watch == &sp->watch)
+			port_gone(service, sp);
+		else
+			tap_gone(service, sp);
 		return;
 	}
+	if (sp->hosted)
+		hosted_follow(sp->hosted);
+	if (watch != &sp->watch)
+		return;
 	/* The port may have noticed by itself, but tells nobody. */
 	if ((enum port_state)atomic_load(&sp->port->state) != now)
 		port_state_set(sp->port, now);
@@ -400,6 +503,7 @@ void service_ports_free(struct service *service)
 	while (service->ports_n) {
 		struct service_port *sp = service->ports[0];
 
+		host_end(sp);
 		if (sp->port) {
 			monitor_unwatch(service->monitor, &sp->watch);
 			engine_port_remove(service->engine, sp->port, NULL);

@@ -126,6 +126,50 @@ static int wait_take(struct setup_port *port, struct error *err)
 	return 0;
 }
 
+/* The interface's name with an h behind, as far as there is room. */
+static void host_default(struct setup_port *port)
+{
+	snprintf(port->host, sizeof(port->host), "%.*sh", IFNAMSIZ - 2, port->config.target);
+}
+
+/* host= is ours, too: yes, no, or the name of the TAP. */
+static int host_take(struct setup_port *port, struct error *err)
+{
+	char value[32];
+
+	if (!port_option(&port->config, "host", value, sizeof(value)) || !strcmp(value, "no"))
+		return 0;
+	if (!strcmp(value, "yes"))
+		return setup_port_host(port, err);
+	if (!value[0] || strlen(value) >= sizeof(port->host) || !setup_sayable(value))
+		return error_set(err, -EINVAL,
+				 "%s: host=%s: it is yes, no, or a name for the TAP, of 1 to %d "
+				 "characters",
+				 port->config.name, value, IFNAMSIZ - 1);
+	strcpy(port->host, value);
+	return setup_port_host(port, err);
+}
+
+int setup_port_host(struct setup_port *port, struct error *err)
+{
+	const struct port_config *config = &port->config;
+
+	if (!strcmp(config->kind, "packet"))
+		return error_set(err, -EOPNOTSUPP,
+				 "packet:%s: host: a packet port leaves all frames to the kernel's "
+				 "stack on %s as well, which would get each twice: use xdp:%s",
+				 config->target, config->target, config->target);
+	if (strcmp(config->kind, "xdp"))
+		return error_set(
+			err, -EOPNOTSUPP,
+			"%s:%s: host: this host's stack is behind an interface of its own: "
+			"xdp:INTERFACE",
+			config->kind, config->target);
+	if (!port->host[0])
+		host_default(port);
+	return 0;
+}
+
 int setup_port_create(const char *spec, struct setup_port **out, struct error *err)
 {
 	struct setup_port *port = calloc(1, sizeof(*port));
@@ -139,6 +183,8 @@ int setup_port_create(const char *spec, struct setup_port **out, struct error *e
 		rc = name_check(&port->config, err);
 		if (!rc)
 			rc = wait_take(port, err);
+		if (!rc)
+			rc = host_take(port, err);
 	}
 	if (rc) {
 		setup_port_free(port);
@@ -292,8 +338,16 @@ int setup_port_check(const struct setup *setup, const struct setup_port *port, s
 	if (wish_settings(&port->tx, &ignored, &inner))
 		return error_set(err, -EINVAL, "%sport %s: tx: %.200s", port->where,
 				 port->config.name, inner.text);
+	if (wish_settings(&port->host_wish, &ignored, &inner))
+		return error_set(err, -EINVAL, "%sport %s: host: %.200s", port->where,
+				 port->config.name, inner.text);
 	if (!setup_port_vlans(port))
 		return 0;
+	if (port->host[0])
+		return error_set(err, -EINVAL,
+				 "%sport %s: VLANs go with the handler bridge, and this one is the "
+				 "host's",
+				 port->where, port->config.name);
 	if (setup->handler != SETUP_BRIDGE)
 		return error_set(err, -EINVAL, "%sport %s: VLANs go with the handler bridge only",
 				 port->where, port->config.name);

@@ -7,6 +7,8 @@
 #ifndef CONTROL_SETUP_H
 #define CONTROL_SETUP_H
 
+#include <net/if.h>
+
 #include <napier/bridge.h>
 #include <napier/napier.h>
 
@@ -31,7 +33,10 @@ struct setup_port {
 	struct setup_queue *queues;
 	uint32_t queues_n;
 	struct wish tx; /* of its TX NAPIs; with config.tx_napi only */
-	uint16_t pvid;	/* 0: none */
+	/* The TAP by which this host gets what the port receives; empty: a port of the handler's */
+	char host[IFNAMSIZ];
+	struct wish host_wish; /* of the TAP's NAPIs; with a host only */
+	uint16_t pvid;	       /* 0: none */
 	/* One bit a VLAN; a pvid that is in neither leaves untagged. */
 	uint64_t tagged[VLAN_MAX / 64 + 1], untagged[VLAN_MAX / 64 + 1];
 	char where[128]; /* "bridge.conf:12: " before errors about it, or "" */
@@ -71,6 +76,8 @@ int setup_handler_parse(const char *name, enum setup_handler *out, struct error 
 /* "xdp:eth0,queues=2,wait=yes": a port of the setup's, to be filled in further. */
 int setup_port_add(struct setup *setup, const char *spec, struct setup_port **out,
 		   struct error *err);
+/* The same as `host=yes` in its text, unless that says host= itself. */
+int setup_port_host(struct setup_port *port, struct error *err);
 /* One that belongs to nobody; setup_port_free frees it. */
 int setup_port_create(const char *spec, struct setup_port **out, struct error *err);
 void setup_port_free(struct setup_port *port);

@@ -383,6 +383,24 @@ static int take_tx(struct reader *r, config_setting_t *s, void *object, const st
 	return reader_group(r, s, keys, sizeof(keys) / sizeof(*keys), &port->tx);
 }
 
+/* The NAPIs of the TAP by which the host has it. */
+static int take_host(struct reader *r, config_setting_t *s, void *object, const struct key *key)
+{
+	static const struct key keys[] = {
+		{"poller", take_wish_key},   {"weight", take_wish_key},
+		{"cpu", take_wish_key},	     {"cpus", take_wish_key},
+		{"class", take_wish_key},    {"nice", take_wish_key},
+		{"priority", take_wish_key}, {"idle_suspend", take_wish_key},
+		{"rps_cpus", take_wish_key}, {"rps_flow_cnt", take_wish_key},
+	};
+	struct setup_port *port = object;
+
+	(void)key;
+	if (!port->host[0])
+		return reader_wrong(r, s, -EINVAL, "host goes with host=yes in the port's text");
+	return reader_group(r, s, keys, sizeof(keys) / sizeof(*keys), &port->host_wish);
+}
+
 static int take_port(struct reader *r, config_setting_t *s, void *object)
 {
 	static const struct key keys[] = {
@@ -404,6 +422,7 @@ static int take_port(struct reader *r, config_setting_t *s, void *object)
 		{"untagged", take_vlans},
 		{"queues", take_queues},
 		{"tx", take_tx},
+		{"host", take_host},
 	};
 	config_setting_t *which = config_setting_get_member(s, "port");
 	struct setup_port *port;

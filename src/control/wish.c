@@ -253,6 +253,9 @@ int wish_unknown(const char *key, const char *keys, struct error *err)
 	if (!strcmp(key, "tx_napi"))
 		return error_set(err, -ENOENT,
 				 "tx_napi is an option in a port's text: add xdp:eth0,tx_napi=yes");
+	if (!strcmp(key, "host"))
+		return error_set(err, -ENOENT,
+				 "host is an option in a port's text: add xdp:eth0,host=yes");
 	if (listed(ENGINE_WISH_KEYS, key))
 		return error_set(err, -ENOENT, "%s is a key of engine, not of a port or queue",
 				 key);

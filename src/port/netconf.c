@@ -8,27 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "port/netconf_message.h"
 
 #define DUMP_BUFFER 65536
 #define DUMP_TRIES 5	     /* of one that was torn by a change */
 #define ADD_PASSES 8	     /* routes that rely on routes that rely on … */
-#define TIMEOUT_SECONDS 5    /* the kernel answers at once; only against hanging */
 #define ITEMS_MAX (1u << 20) /* more routes than that are not an interface's */
-
-int netconf_socket(int *fd)
-{
-	const struct timeval timeout = {.tv_sec = TIMEOUT_SECONDS};
-	int s = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-
-	if (s < 0)
-		return -errno;
-	setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
-	*fd = s;
-	return 0;
-}
 
 static uint32_t sequence_next(void)
 {
@@ -191,13 +177,13 @@ int netconf_read(int fd, int ifindex, const char *name, struct netconf *out)
 	return rc;
 }
 
-uint32_t netconf_addresses(const struct netconf *conf)
+uint32_t netconf_count(const struct netconf *conf, uint16_t type)
 {
-	uint32_t addresses = 0;
+	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < conf->n; i++)
-		addresses += conf->item[i].message->nlmsg_type == RTM_NEWADDR;
-	return addresses;
+		count += conf->item[i].message->nlmsg_type == type;
+	return count;
 }
 
 static void say(const struct netconf *conf, const struct netconf_target *to,

@@ -8,7 +8,7 @@
  * makes by itself (local and broadcast routes, group addresses) is left to it.
  *
  * Control context. Functions return 0 or a negative errno. `fd` is an rtnetlink socket that was
- * made in the interface's network namespace (netconf_socket).
+ * made in the interface's network namespace, such as a struct netdev has.
  */
 #ifndef PORT_NETCONF_H
 #define PORT_NETCONF_H
@@ -43,14 +43,11 @@ struct netconf_target {
 	void *say_arg;
 };
 
-/* In the namespace of the calling thread. */
-int netconf_socket(int *fd);
-
 /* Nothing has to be freed when it fails. */
 int netconf_read(int fd, int ifindex, const char *name, struct netconf *out);
 void netconf_free(struct netconf *conf);
-/* How many of them are addresses. */
-uint32_t netconf_addresses(const struct netconf *conf);
+/* How many of them are of this type: RTM_NEWADDR, RTM_NEWROUTE, … */
+uint32_t netconf_count(const struct netconf *conf, uint16_t type);
 
 /*
  * All of it onto another interface (or onto its own), in the order in which each relies on what
