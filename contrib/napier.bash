@@ -114,7 +114,7 @@ _napier_options() {
 	local common='--name --run-dir --help'
 
 	case $1 in
-	run) echo "$common --config --daemon --handler --poller --cpus --frames --no-realtime" ;;
+	run) echo "$common --config --daemon --handler --host --poller --cpus --frames --no-realtime" ;;
 	show) echo "$common --json --fdb --interval --names --softnet" ;;
 	set | port | stop) echo "$common" ;;
 	rebalance) echo "$common --dry-run --force --interval --json" ;;
@@ -131,6 +131,7 @@ _napier_value() {
 	--run-dir) compgen -d -- "$cur" ;;
 	-c | --config) compgen -f -- "$cur" ;;
 	--handler) printf '%s\n' bridge drop ;;
+	--host) _napier_interfaces | sed 's/^/xdp:/' ;;
 	--only) _napier_parts ;;
 	--poller) printf '%s\n' $(_napier_pollers) ;;
 	esac
@@ -161,7 +162,7 @@ _napier() {
 			command=$word
 		else
 			case $word in
-			--name | --run-dir | -c | --config | --handler | --poller | --cpus | --frames | -i | --interval | \
+			--name | --run-dir | -c | --config | --handler | --host | --poller | --cpus | --frames | -i | --interval | \
 				--seed | --seeds | --count | --jobs | --only)
 				option=$word
 				;;

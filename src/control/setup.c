@@ -146,6 +146,10 @@ static int host_take(struct setup_port *port, struct error *err)
 				 "%s: host=%s: it is yes, no, or a name for the TAP, of 1 to %d "
 				 "characters",
 				 port->config.name, value, IFNAMSIZ - 1);
+	if (setup_reserved(value))
+		return error_set(err, -EINVAL,
+				 "%s: host=%s: \"%s\" means %s: give the TAP another name",
+				 port->config.name, value, value, setup_reserved(value));
 	strcpy(port->host, value);
 	return setup_port_host(port, err);
 }

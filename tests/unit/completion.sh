@@ -29,7 +29,8 @@ touch "$directory/one/pid"
 expect 'napier ' run show set rebalance port stop demo sim bench --help --version
 expect 'napier s' show set stop sim
 expect 'napier sim --se' --seed --seeds
-expect 'napier run --h' --help --handler
+expect 'napier run --h' --help --handler --host
+expect 'napier run --host xdp:l' lo
 expect 'napier run --handler ' bridge drop
 expect 'napier run --poller ' softirq thread workqueue busy-poll auto
 expect "napier run -c $directory/so" "$directory/some.conf"

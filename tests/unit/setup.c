@@ -165,7 +165,7 @@ static void reads_example(void **state)
 #define PORT_KEYS                                                                                  \
 	"port, poller, weight, cpu, cpus, class, nice, priority, idle_suspend, "                   \
 	"napi_defer_hard_irqs, gro_flush_timeout, rps_cpus, rps_flow_cnt, pvid, tagged, "          \
-	"untagged, queues, tx"
+	"untagged, queues, tx, host"
 
 static const struct {
 	const char *text, *says;
@@ -275,6 +275,23 @@ static const struct {
 	 "f.conf:2: tagged has the wrong type; it is written [ 10, 20 ] or \"10,20-29\""},
 	{"ports = ( { port = \"mem:a\";\n tx = { poller = \"thread\"; }; } );",
 	 "f.conf:2: tx goes with tx_napi=yes in the port's text"},
+	{"ports = ( { port = \"xdp:a\";\n host = { poller = \"thread\"; }; } );",
+	 "f.conf:2: host goes with host=yes in the port's text"},
+	{"ports = ( { port = \"xdp:a,host=yes\";\n host = { gro = 1; }; } );",
+	 "f.conf:2: unknown key \"gro\": the keys are poller, weight, cpu, cpus, class, nice, "
+	 "priority, idle_suspend, rps_cpus, rps_flow_cnt"},
+	{"ports = ( { port = \"packet:a,host=yes\"; } );",
+	 "f.conf:1: packet:a: host: a packet port leaves all frames to the kernel's stack on a as "
+	 "well, which would get each twice: use xdp:a"},
+	{"ports = ( { port = \"tap:a,host=b\"; } );",
+	 "f.conf:1: tap:a: host: this host's stack is behind an interface of its own: "
+	 "xdp:INTERFACE"},
+	{"ports = ( { port = \"xdp:a,host=0123456789abcdef\"; } );",
+	 "f.conf:1: a: host=0123456789abcdef: it is yes, no, or a name for the TAP, of 1 to 15 "
+	 "characters"},
+	{"ports = ( { port = \"xdp:a,host=backlog\"; } );",
+	 "f.conf:1: a: host=backlog: \"backlog\" means an engine CPU's backlog: give the TAP "
+	 "another name"},
 	{"ports = ( { port = \"mem:a\";\n queues = (\n { } ); } );",
 	 "f.conf:3: this queue has no number: queue = 0;"},
 	{"ports = ( { port = \"mem:a\";\n queues = (\n { queue = 64; } ); } );",
@@ -363,6 +380,38 @@ static void refuses_names(void **state)
 	setup_port_free(port);
 }
 
+/* The TAP's name: the interface's and an h, cut where there is no room for that, or as asked. */
+static void names_hosts(void **state)
+{
+	static const struct {
+		const char *spec, *host;
+	} named[] = {
+		{"xdp:eth0", ""},
+		{"xdp:eth0,host=no", ""},
+		{"xdp:eth0,host=yes", "eth0h"},
+		{"xdp:eth0,host=lan,name=x", "lan"},
+		{"xdp:enp0s31f6np0", ""},
+		{"xdp:abcdefghijklmno,host=yes", "abcdefghijklmnh"},
+	};
+	struct setup_port *port;
+	struct error err = {0};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(named) / sizeof(*named); i++) {
+		assert_int_equal(setup_port_create(named[i].spec, &port, &err), 0);
+		assert_string_equal(port->host, named[i].host);
+		setup_port_free(port);
+	}
+	assert_int_equal(setup_port_create("xdp:eth0", &port, &err), 0);
+	assert_int_equal(setup_port_host(port, &err), 0);
+	assert_string_equal(port->host, "eth0h");
+	setup_port_free(port);
+	assert_int_equal(setup_port_create("xdp:eth0,host=lan", &port, &err), 0);
+	assert_int_equal(setup_port_host(port, &err), 0);
+	assert_string_equal(port->host, "lan");
+	setup_port_free(port);
+}
+
 static void bounds_ports(void **state)
 {
 	struct setup setup;
@@ -418,6 +467,7 @@ int main(void)
 		cmocka_unit_test(refuses),
 		cmocka_unit_test(refuses_together),
 		cmocka_unit_test(refuses_names),
+		cmocka_unit_test(names_hosts),
 		cmocka_unit_test(bounds_ports),
 		cmocka_unit_test(refuses_files),
 	};
