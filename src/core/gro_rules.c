@@ -46,12 +46,25 @@ bool headers_join(const struct held *held, const struct segment *segment)
 	return ipv6_joins(a + network, b + network);
 }
 
-/* Of the pseudo-header's addresses. */
-static uint32_t addresses_sum(const uint8_t *ip, uint8_t version, uint32_t sum)
+/* Of the pseudo-header, all but what is the transport's. */
+static uint32_t addresses_sum(const uint8_t *ip, uint8_t version)
 {
-	if (version == 4)
-		return checksum_add(sum, ip + IPV4_ADDRESSES, 8);
-	return checksum_add(sum, ip + IPV6_ADDRESSES, 32);
+	uint64_t sum;
+
+	if (version == 6)
+		return checksum_add(0, ip + IPV6_ADDRESSES, 32);
+	sum = (uint64_t)word32(ip + IPV4_ADDRESSES) + word32(ip + IPV4_ADDRESSES + 4);
+	return (uint32_t)((sum & UINT32_MAX) + (sum >> 32));
+}
+
+/* 20 bytes are added up faster by hand. */
+static bool ipv4_right(const uint8_t *ip)
+{
+	uint64_t sum = (uint64_t)word32(ip) + word32(ip + 4) + word32(ip + 8) + word32(ip + 12) +
+		       word32(ip + 16);
+
+	sum = (sum & UINT32_MAX) + (sum >> 32);
+	return checksum_fold((uint32_t)(sum + (sum >> 32))) == 0xffff;
 }
 
 bool packet_right(const struct packet *p, uint32_t network, uint32_t transport, uint8_t version,
@@ -61,7 +74,7 @@ bool packet_right(const struct packet *p, uint32_t network, uint32_t transport, 
 	const uint8_t *ip = p->data + network;
 	uint32_t size = p->len - transport, sum;
 
-	if (version == 4 && checksum_fold(checksum_add(0, ip, IPV4_HEADER_MIN)) != 0xffff)
+	if (version == 4 && !ipv4_right(ip))
 		return false;
 	if (p->flags & PACKET_CSUM_PARTIAL)
 		return p->csum_start == transport && p->csum_offset == offset;
@@ -69,6 +82,7 @@ bool packet_right(const struct packet *p, uint32_t network, uint32_t transport, 
 		return true;
 	if (protocol == PROTOCOL_UDP && !word16(p->data + transport + UDP_CHECKSUM))
 		return true; /* it has none: udp_fits */
-	sum = addresses_sum(ip, version, (uint32_t)htons(protocol) + htons((uint16_t)size));
-	return checksum_fold(checksum_add(sum, p->data + transport, size)) == 0xffff;
+	sum = checksum_add(addresses_sum(ip, version), p->data + transport, size);
+	sum = checksum_fold(sum) + (uint32_t)htons(protocol) + htons((uint16_t)size);
+	return checksum_fold(sum) == 0xffff;
 }
