@@ -341,7 +341,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	printf("mem -> bridge -> mem, median of %d runs (least to most)\n", REPEATS);
-	for (unsigned poller = 0; poller < POLLER_MAX; poller++) {
+	for (unsigned poller = 0; poller < POLLER_RUNNER_MAX; poller++) {
 		measure((enum poller)poller, 64, false);
 		measure((enum poller)poller, 64, true);
 		measure((enum poller)poller, 1, false);
@@ -351,7 +351,7 @@ int main(int argc, char **argv)
 	printf("interrupt, schedule, poll of one packet, complete; median of %d runs (least to "
 	       "most)\n",
 	       REPEATS);
-	for (unsigned poller = 0; poller < POLLER_MAX; poller++)
+	for (unsigned poller = 0; poller < POLLER_RUNNER_MAX; poller++)
 		measure_event((enum poller)poller);
 	return 0;
 }

@@ -216,7 +216,12 @@ struct queue_record {
 	char cpus_asked[64]; /* of its thread, as cpuset_format writes; empty: the engine's */
 	char rps_cpus[64];   /* likewise; empty: not steered by it */
 	_Atomic uint32_t rps_flow_cnt;
-	char reserved[16];
+	/* poller app: the thread that polled last, -1 where it has no number; 0: softirq did */
+	_Atomic int32_t app_tid;
+	_Atomic uint32_t irq_suspend_timeout; /* ns */
+	/* What holds for this NAPI; the kernel's are in `kernel`. */
+	_Atomic uint32_t defer_hard_irqs;
+	_Atomic uint32_t gro_flush_timeout; /* ns */
 	struct napi_counters napi;
 	struct transmit_counters transmit;
 	struct kernel_record kernel;

@@ -159,6 +159,7 @@ struct queue_settings {
 	bool cpus_set, class_set; /* what of placement: cpus; class and level */
 	/* Of the whole port: queue < 0 only. */
 	bool napi_defer_hard_irqs_set, gro_flush_timeout_set;
+	bool irq_suspend_timeout_set;
 	enum poller poller;
 	uint32_t weight;
 	uint32_t idle_suspend_usecs; /* busy-poll goes back to interrupts; 0: never */
@@ -166,15 +167,22 @@ struct queue_settings {
 	struct cpuset rps_cpus;	     /* engine CPUs that its packets are steered to; empty: none */
 	uint32_t rps_flow_cnt;	     /* entries of its flow table, a power of two; 0: no RFS */
 	struct placement placement;  /* of its thread */
-	/* The kernel's, of the interface; in force while the port has a queue that is busy-polled
+	/*
+	 * After a poll the interrupt stays off, and gro_flush_timeout later there is another one,
+	 * so many times in a row without a packet. 0 either: at once on again. The same values are
+	 * the kernel's, of the interface below, while the port has a queue that is busy-polled or
+	 * polled by an application.
 	 */
 	uint32_t napi_defer_hard_irqs;
 	uint32_t gro_flush_timeout; /* ns */
+	/* Poller app: so long with an application that prefers to poll and has found packets. */
+	uint32_t irq_suspend_timeout; /* ns; 0: as when it has found none */
 };
 
 /* The most that can be asked: longer waits would only hide that nobody polls. */
 #define NAPI_DEFER_HARD_IRQS_MAX 1000000
-#define GRO_FLUSH_TIMEOUT_MAX 1000000000 /* ns */
+#define GRO_FLUSH_TIMEOUT_MAX 1000000000   /* ns */
+#define IRQ_SUSPEND_TIMEOUT_MAX 1000000000 /* ns */
 
 /*
  * 1024 of them are kept; then one more takes the place of the oldest whose port is not there, which

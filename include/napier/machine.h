@@ -149,6 +149,10 @@ struct machine_ops {
 	int (*wait)(struct machine *m, bool (*done)(void *arg), void *arg, int64_t deadline);
 	void (*notify)(struct machine *m);
 	void (*quiesce)(struct machine *m);
+	bool (*enter)(struct machine *m);
+	void (*leave)(struct machine *m);
+	void (*pass)(struct machine *m);
+	pid_t (*tid)(struct machine *m);
 	void (*charge)(struct machine *m, int64_t ns);
 	int64_t (*epoch)(struct machine *m);
 	void (*entropy)(struct machine *m, void *out, size_t size);
@@ -327,12 +331,41 @@ static inline void machine_notify(struct machine *m)
 
 /*
  * Control context, or a runner's step, whose runner then counts as between two steps. Returns when
- * every runner has been between two steps at least once since the call, so that what it could still have seen may be freed. A waiting runner counts as between
+ * every runner, and every thread that has entered, has been between two steps at least once since
+ * the call, so that what it could still have seen may be freed. A waiting runner counts as between
  * steps. This is RCU (quiescent states at step boundaries), under saturation too.
  */
 static inline void machine_quiesce(struct machine *m)
 {
 	m->ops->quiesce(m);
+}
+
+/*
+ * A thread that is no runner takes part in machine_quiesce() from enter to leave: it counts as
+ * inside a step. False: it does so already, as a runner in its step does, and leave is not called.
+ * It may end without more ado while it is outside.
+ */
+static inline bool machine_enter(struct machine *m)
+{
+	return m->ops->enter && m->ops->enter(m);
+}
+
+static inline void machine_leave(struct machine *m)
+{
+	m->ops->leave(m);
+}
+
+/* From a step, or between enter and leave: the caller counts as between two steps, now. */
+static inline void machine_pass(struct machine *m)
+{
+	if (m->ops->pass)
+		m->ops->pass(m);
+}
+
+/* The calling thread; 0 on the virtual machine. */
+static inline pid_t machine_tid(struct machine *m)
+{
+	return m->ops->tid ? m->ops->tid(m) : 0;
 }
 
 /* From a step: this work takes ns of CPU. Only the virtual machine has to be told. */

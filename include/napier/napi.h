@@ -23,15 +23,23 @@
  *  DISABLING  | control                           | the holder, in the step | as SWITCH
  *             |                                   | that sets DISABLED;     |
  *             |                                   | control, to withdraw    |
+ *  PREFER     | an application that would poll    | the holder, with SCHED  | as MISSED
+ *             | it but finds SCHED set            |                         |
  *  DISABLED   | the holder, in the step that      | control: napi_enable(), | release to set,
  *             | clears SCHED                      | which then schedules    | acquire to see
  *  POLLER     | the holder, with MOVING set; control while DISABLED          | release
  *
- *  SCHED and DISABLED are never set together; MISSED, SWITCH, MOVING and DISABLING only beside
- *  SCHED. What is claimed cannot be withdrawn: a withdrawn wish's poller is taken down at once, and
- *  the holder would move interrupts to what is no more. A schedule during DISABLING is remembered
- *  as MISSED, since the disable may yet be withdrawn. tests/model/napi.pml is this table as a
- *  model; the same names are used there.
+ *  With poller app SCHED is also set by an application, in napi_busy_loop(): then it is the holder.
+ *
+ *  SCHED and DISABLED are never set together; MISSED, SWITCH, MOVING, DISABLING and PREFER only
+ *  beside SCHED. What is claimed cannot be withdrawn: a withdrawn wish's poller is taken down at
+ * once, and the holder would move interrupts to what is no more. A schedule during DISABLING is
+ * remembered as MISSED, since the disable may yet be withdrawn. tests/model/napi.pml is this table
+ * as a model; the same names are used there.
+ *
+ * Exactly one of these is so at any time: SCHED is set; DISABLED is set; the queue's interrupt is
+ * on; it is masked and the NAPI's timer armed (core/wake_source.h). The holder chooses between the
+ * last two before it clears SCHED, so that what fires in between leaves MISSED.
  *
  * So scheduling costs one atomic operation and one dispatch whatever the poller is; and a switch
  * stops nothing else: the holder of the moment notices the SWITCH bit after its poll and hands the
@@ -58,6 +66,7 @@ enum poller {
 	POLLER_THREAD,
 	POLLER_WORKQUEUE,
 	POLLER_BUSY_POLL,
+	POLLER_APP, /* an application, by napi_busy_loop(); softirq while none comes */
 	POLLER_MAX,
 	/*
 	 * Only to be asked for, never observed: the engine chooses among those above by what it
@@ -65,6 +74,9 @@ enum poller {
 	 */
 	POLLER_AUTO = 15,
 };
+
+/* Those below it poll with runners of their own, without an application. */
+#define POLLER_RUNNER_MAX POLLER_APP
 
 /* One that can be asked for, POLLER_AUTO included. */
 static inline bool poller_valid(enum poller poller)
@@ -85,6 +97,7 @@ enum napi_state {
 	NAPI_DISABLING = 1 << 3,
 	NAPI_DISABLED = 1 << 4,
 	NAPI_MOVING = 1 << 5,
+	NAPI_PREFER = 1 << 6,
 	NAPI_POLLER_SHIFT = 8,
 	NAPI_POLLER_MASK = 0xf << NAPI_POLLER_SHIFT,
 	NAPI_WISH_SHIFT = 12,
@@ -107,9 +120,12 @@ struct context {
 	struct napi *napi;		/* whose packets are being handled */
 	struct napi_counters *counters; /* its counters; never NULL */
 	int64_t now;			/* taken at the start of the poll */
-	bool keeps;	/* its runner keeps a NAPI that has no packets, and polls on */
-	bool foreign;	/* it is an application's thread, not a runner */
-	uint32_t index; /* small and dense, used again: spreads runners over transmit queues */
+	bool keeps;	 /* its runner keeps a NAPI that has no packets, and polls on */
+	bool foreign;	 /* it is an application's thread, not a runner */
+	bool entered;	 /* by context_enter, for machine_quiesce */
+	uint32_t inside; /* context_enter so often more than context_leave */
+	uint32_t budget; /* packets a poll, if less than the weight; 0: the weight */
+	uint32_t index;	 /* small and dense, used again: spreads runners over transmit queues */
 	uint32_t received_by; /* index of the queue by which the vector came in */
 	uint64_t backlogs;    /* to be scheduled at the kick, a bit per engine CPU */
 	uint32_t kicks;

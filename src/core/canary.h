@@ -22,6 +22,7 @@
 	X(REORDER, "reorder-in-switch", "the transmit queue follows from who polls")               \
 	X(OVERRUN, "budget-overrun", "a softirq round knows no budget while others wait")          \
 	X(UNFAIR, "unfair-busy-loop", "busy-poll stays with a NAPI while that has packets")        \
+	X(TIMER_FORGOTTEN, "timer-forgotten", "an interrupt is deferred, and no timer armed")      \
 	X(LEAK, "leak-in-disable", "a frame is forgotten when a NAPI is disabled")
 
 enum canary {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <napier/engine.h>
+#include <napier/busy_poll.h>
 #include <napier/port.h>
 
 #include <core/context.h>
@@ -108,6 +108,20 @@ int engine_context_open(struct engine *engine, struct context **out)
 	if (!rc)
 		(*out)->foreign = true;
 	return rc;
+}
+
+void context_enter(struct context *context)
+{
+	if (!context->inside++)
+		context->entered = machine_enter(context->engine->machine);
+}
+
+void context_leave(struct context *context)
+{
+	if (--context->inside || !context->entered)
+		return;
+	context->entered = false;
+	machine_leave(context->engine->machine);
 }
 
 void engine_context_close(struct context *context)

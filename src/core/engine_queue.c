@@ -84,22 +84,32 @@ void queue_record_placement(struct napi *napi)
 }
 
 /* A kind that the kernel has no say in, or that has no means to ask it. */
-static int tell_nobody(const struct napi *napi, const struct queue_settings *settings,
-		       struct error *err)
+static int tell_nobody(const struct napi *napi)
 {
 	const struct port *port = napi->queue->port;
+	enum poller poller = napi_poller(napi);
 
-	if (settings->napi_defer_hard_irqs_set || settings->gro_flush_timeout_set)
-		return error_set(err, -EOPNOTSUPP,
-				 "%s: napi_defer_hard_irqs and gro_flush_timeout go with an xdp "
-				 "port, and this is %s",
-				 port->name, port->ops->kind);
-	if (napi_poller(napi) == POLLER_BUSY_POLL && port->ifindex && !napi->queue->index)
+	if ((poller == POLLER_BUSY_POLL || poller == POLLER_APP) && port->ifindex &&
+	    !napi->queue->index)
 		engine_log(napi->engine, LEVEL_INFO,
-			   "%s: busy-poll polls its sockets only: the kernel's share stays in its "
+			   "%s: %s polls its sockets only: the kernel's share stays in its "
 			   "softirq, as %s ports have no preferred busy polling",
-			   port->name, port->ops->kind);
+			   port->name, poller_name(poller), port->ops->kind);
 	return 0;
+}
+
+void queue_deferral(struct napi *napi)
+{
+	struct queue_settings settings;
+
+	settings_find(&napi->engine->settings, napi->queue->port->name, (int)napi->queue->index,
+		      &settings);
+	atomic_store(&napi->defer_hard_irqs, settings.napi_defer_hard_irqs);
+	atomic_store(&napi->gro_flush_timeout, settings.gro_flush_timeout);
+	atomic_store(&napi->irq_suspend_timeout, settings.irq_suspend_timeout);
+	atomic_store(&napi->record->defer_hard_irqs, settings.napi_defer_hard_irqs);
+	atomic_store(&napi->record->gro_flush_timeout, settings.gro_flush_timeout);
+	atomic_store(&napi->record->irq_suspend_timeout, settings.irq_suspend_timeout);
 }
 
 int queue_tell(struct napi *napi, struct error *err)
@@ -109,7 +119,7 @@ int queue_tell(struct napi *napi, struct error *err)
 
 	settings_find(&napi->engine->settings, queue->port->name, (int)queue->index, &settings);
 	if (!queue->port->ops->poller_changed)
-		return tell_nobody(napi, &settings, err);
+		return tell_nobody(napi);
 	return queue->port->ops->poller_changed(queue, napi_poller(napi), &settings, err);
 }
 
@@ -236,6 +246,7 @@ int queue_begin(struct port_queue *queue, struct napi *napi, struct lock *lock, 
 	}
 	record_fill(napi->record, queue, napi);
 	queue_record_placement(napi);
+	queue_deferral(napi);
 	queue_told(napi);
 	return 0;
 }

@@ -22,6 +22,9 @@ int queue_tell(struct napi *napi, struct error *err);
 /* The same where it was not asked for just now: an error is logged. */
 void queue_told(struct napi *napi);
 
+/* The wake sources of its NAPI are as is set for it from now on. */
+void queue_deferral(struct napi *napi);
+
 /* Where it belongs: as is set, or as it falls, or instead of a CPU that is away. */
 struct softnet *queue_softnet(const struct port_queue *queue,
 			      const struct queue_settings *settings);

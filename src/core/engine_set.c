@@ -77,6 +77,9 @@ static int settings_check(struct engine *engine, const char *port, const struct 
 	if (s->gro_flush_timeout_set && s->gro_flush_timeout > GRO_FLUSH_TIMEOUT_MAX)
 		return error_set(err, -ERANGE, "gro_flush_timeout %u: must be 0 to %u ns",
 				 s->gro_flush_timeout, GRO_FLUSH_TIMEOUT_MAX);
+	if (s->irq_suspend_timeout_set && s->irq_suspend_timeout > IRQ_SUSPEND_TIMEOUT_MAX)
+		return error_set(err, -ERANGE, "irq_suspend_timeout %u: must be 0 to %u ns",
+				 s->irq_suspend_timeout, IRQ_SUSPEND_TIMEOUT_MAX);
 	engine_cpus_text(engine, there, sizeof(there));
 	if (s->cpu_set && !engine_softnet(engine, s->cpu))
 		return error_set(err, -EINVAL, "cpu %u: not an engine CPU; those are %s", s->cpu,
@@ -137,6 +140,7 @@ static int queue_apply(struct engine *engine, struct napi *napi, const struct qu
 		napi_weight_set(napi, s->weight);
 	if (s->idle_suspend_set)
 		napi_idle_suspend_set(napi, s->idle_suspend_usecs);
+	queue_deferral(napi);
 	if (s->napi_defer_hard_irqs_set || s->gro_flush_timeout_set)
 		return queue_tell(napi, err);
 	return 0;

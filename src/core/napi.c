@@ -12,12 +12,14 @@
 #include <core/context.h>
 #include <core/engine.h>
 #include <core/napi.h>
+#include <core/wake_source.h>
 
 static const struct poller_ops *const pollers[POLLER_MAX] = {
 	[POLLER_SOFTIRQ] = &softirq_poller,
 	[POLLER_THREAD] = &thread_poller,
 	[POLLER_WORKQUEUE] = &workqueue_poller,
 	[POLLER_BUSY_POLL] = &busy_poller,
+	[POLLER_APP] = &app_poller,
 };
 
 const struct poller_ops *poller_ops(enum poller poller)
@@ -48,7 +50,7 @@ int poller_parse(const char *name, enum poller *out)
 
 const char *poller_list(void)
 {
-	return "softirq, thread, workqueue, busy-poll, auto";
+	return "softirq, thread, workqueue, busy-poll, app, auto";
 }
 
 bool napi_schedule(struct napi *napi)
@@ -67,6 +69,7 @@ bool napi_schedule(struct napi *napi)
 	if (state & NAPI_SCHED && !CANARY(TWO_POLLERS))
 		return false;
 	/* The token is here until it is dispatched. */
+	wake_source_taken(napi);
 	napi->scheduled_at = machine_now(napi->engine->machine);
 	pollers[napi_state_poller(state)]->dispatch(napi);
 	return true;
@@ -92,40 +95,24 @@ void napi_mask(struct napi *napi)
 	irq_mask(&napi->queue->irq);
 }
 
-void napi_timer_arm(struct napi *napi, int64_t when)
-{
-	if (when == napi->timer_at)
-		return;
-	napi->timer_at = when;
-	irq_arm(&napi->timer, when);
-}
-
-void napi_timer_fired(struct irq *irq)
-{
-	napi_schedule((struct napi *)((char *)irq - offsetof(struct napi, timer)));
-}
-
 /*
  * Gives the token back when nothing was scheduled meanwhile. False: the caller keeps it, to poll
- * again or to release it. Unmasked before the token goes: an interrupt that fires in between sets
- * MISSED and is not lost.
+ * again or to release it. What wakes it is chosen before the token goes: an interrupt or a timer
+ * that fires in between sets MISSED and is not lost.
  */
-bool napi_complete(struct napi *napi)
+bool napi_complete(struct napi *napi, uint32_t work)
 {
 	struct napi_counters *counters = &napi->record->napi;
 	uint32_t state = napi_state_load(napi);
 	bool missed;
 	uint32_t wanted;
 
-	if (napi->irq_masked) {
-		napi->irq_masked = false;
-		irq_unmask(&napi->queue->irq);
-	}
+	wake_source_choose(napi, work, false);
 	/* Counted while the token is still here: after that the counters are another's. */
 	counter_add(&counters->completes, 1);
 	while (!(state & (NAPI_SWITCH | NAPI_DISABLING))) {
 		missed = state & NAPI_MISSED;
-		wanted = state & ~(uint32_t)(missed ? NAPI_MISSED : NAPI_SCHED);
+		wanted = state & ~(uint32_t)(missed ? NAPI_MISSED : NAPI_SCHED | NAPI_PREFER);
 		if (!atomic_compare_exchange_weak_explicit(&napi->state, &state, wanted,
 							   memory_order_acq_rel,
 							   memory_order_acquire))
@@ -136,17 +123,64 @@ bool napi_complete(struct napi *napi)
 		break;
 	}
 	counter_add(&counters->completes, (uint64_t)-1);
+	wake_source_taken(napi);
 	return false;
+}
+
+/* What was missed may be: the timer brings the poll that follows. */
+bool napi_suspend(struct napi *napi, int64_t when)
+{
+	struct napi_counters *counters = &napi->record->napi;
+	uint32_t state = napi_state_load(napi);
+
+	wake_source_defer(napi, when);
+	counter_add(&counters->completes, 1);
+	while (!(state & (NAPI_SWITCH | NAPI_DISABLING)))
+		if (atomic_compare_exchange_weak_explicit(
+			    &napi->state, &state,
+			    state & ~(uint32_t)(NAPI_SCHED | NAPI_MISSED | NAPI_PREFER),
+			    memory_order_acq_rel, memory_order_acquire))
+			return true;
+	counter_add(&counters->completes, (uint64_t)-1);
+	wake_source_taken(napi);
+	return false;
+}
+
+int napi_take(struct napi *napi, bool prefer)
+{
+	uint32_t state = napi_state_load(napi);
+	uint32_t wanted;
+
+	do {
+		if (state & (NAPI_DISABLED | NAPI_DISABLING))
+			return -EBUSY;
+		if (napi_state_poller(state) != POLLER_APP)
+			return -EOPNOTSUPP;
+		wanted = state | (state & NAPI_SCHED ? NAPI_PREFER : NAPI_SCHED);
+		if (state & NAPI_SCHED && (!prefer || wanted == state))
+			return -EAGAIN;
+	} while (!atomic_compare_exchange_weak_explicit(
+		&napi->state, &state, wanted, memory_order_acq_rel, memory_order_acquire));
+	if (state & NAPI_SCHED && !CANARY(TWO_POLLERS))
+		return -EAGAIN;
+	wake_source_taken(napi);
+	return 0;
+}
+
+void napi_pass(struct napi *napi)
+{
+	napi->scheduled_at = machine_now(napi->engine->machine);
+	poller_ops(napi_poller(napi))->dispatch(napi);
 }
 
 /* The holder sees DISABLING. True when the token is gone. */
 static bool release_disabled(struct napi *napi, uint32_t state)
 {
-	uint32_t wanted = state & ~(uint32_t)(NAPI_SCHED | NAPI_MISSED | NAPI_DISABLING);
+	uint32_t wanted =
+		state & ~(uint32_t)(NAPI_SCHED | NAPI_MISSED | NAPI_DISABLING | NAPI_PREFER);
 	struct machine *machine = napi->engine->machine;
 
 	napi_mask(napi);
-	napi_timer_arm(napi, TIME_NEVER);
 	if (!atomic_compare_exchange_strong(&napi->state, &state, wanted | NAPI_DISABLED))
 		return false;
 	if (CANARY(LEAK)) {
@@ -180,6 +214,7 @@ static int irq_move(struct napi *napi, enum poller poller)
 {
 	int rc = napi_attach(napi, poller);
 
+	napi->deferrals = 0;
 	if (!rc && napi->irq_masked) {
 		napi->irq_masked = false;
 		irq_unmask(&napi->queue->irq);
@@ -213,7 +248,8 @@ static bool release_switched(struct napi *napi, uint32_t state)
 	}
 	state = claimed;
 	do {
-		wanted = state & ~(uint32_t)(NAPI_REQUEST_SWITCH | NAPI_MISSED | NAPI_POLLER_MASK);
+		wanted = state & ~(uint32_t)(NAPI_REQUEST_SWITCH | NAPI_MISSED | NAPI_PREFER |
+					     NAPI_POLLER_MASK);
 		wanted |= (uint32_t)poller << NAPI_POLLER_SHIFT;
 	} while (!atomic_compare_exchange_weak(&napi->state, &state, wanted));
 	counter_add(&napi->record->napi.switches, 1); /* the token is still here */
@@ -279,6 +315,16 @@ static void empty_count(struct napi_counters *counters, int64_t took)
 	counter_add(&counters->empty_ns, (uint64_t)took);
 }
 
+/*
+ * An application has asked for what its fallback is polling. True: it can take it now. It has just
+ * looked, so it is there, or it is a matter of a round until the fallback goes on.
+ */
+static bool preferred_give(struct napi *napi, const struct context *context)
+{
+	return napi_state_load(napi) & NAPI_PREFER &&
+	       napi_suspend(napi, context->now + engine_budget_ns(napi->engine));
+}
+
 bool napi_poll(struct napi *napi, struct context *context, uint32_t *work)
 {
 	struct napi_counters *counters = &napi->record->napi;
@@ -291,6 +337,8 @@ bool napi_poll(struct napi *napi, struct context *context, uint32_t *work)
 		wake_count(napi, start);
 	if (napi->cap && napi->cap < weight)
 		weight = napi->cap;
+	if (context->budget && context->budget < weight)
+		weight = context->budget;
 	context->napi = napi;
 	context->counters = counters;
 	context->received_by = napi->queue->index;
@@ -305,15 +353,18 @@ bool napi_poll(struct napi *napi, struct context *context, uint32_t *work)
 	cap_adjust(napi, n, context->now - start);
 	counter_add(&counters->poll_ns, (uint64_t)(context->now - start));
 	counter_add(&counters->polls, 1);
+	napi->full = n >= weight;
 	if (n >= weight)
 		counter_add(&counters->full_polls, 1);
 	else if (!n)
 		empty_count(counters, context->now - start);
 	*work = n;
 
-	if (n < weight && !context->keeps && napi_complete(napi))
+	if (n < weight && !context->keeps && napi_complete(napi, n))
 		return false;
-	return !napi_release(napi);
+	if (napi_release(napi))
+		return false;
+	return context->keeps || !preferred_give(napi, context);
 }
 
 enum poller napi_poller(const struct napi *napi)

@@ -7,6 +7,8 @@
 
 #include <napier/napi.h>
 
+#include <machine/lock.h>
+
 struct poller_thread;
 struct port;
 struct softnet;
@@ -39,12 +41,19 @@ struct napi {
 	uint32_t cap; /* packets a poll while they are so slow that a round's time would not do; 0:
 			 none */
 	bool irq_masked;
-	int64_t timer_at;	 /* as armed; it may have fired since */
+	bool full;		 /* the last poll may have left packets */
 	int64_t scheduled_at;	 /* its next poll is the first after that; 0: it is not */
 	struct napi *next;	 /* in a softirq poll list or inbox */
 	struct softnet *softnet; /* of its engine CPU: whose softirq polls it */
 
-	struct irq timer; /* brings it back by itself; attached where the queue's irq is */
+	/* Wake sources: core/wake_source.h. */
+	struct irq timer;
+	struct lock timer_lock;
+	_Atomic int64_t timer_at;    /* a poll is wanted then; TIME_NEVER: not by the timer */
+	_Atomic int64_t timer_armed; /* the source's deadline; written under the lock */
+	uint32_t deferrals; /* the holder: polls by the timer until interrupts are on again */
+	_Atomic uint32_t defer_hard_irqs;			/* napi_defer_hard_irqs */
+	_Atomic int64_t gro_flush_timeout, irq_suspend_timeout; /* ns; 0: none */
 
 	struct napi_change change;
 	int switch_error; /* written by the holder before it clears SWITCH without switching */
@@ -82,6 +91,7 @@ struct poller_ops {
 };
 
 extern const struct poller_ops softirq_poller, thread_poller, workqueue_poller, busy_poller;
+extern const struct poller_ops app_poller;
 
 const struct poller_ops *poller_ops(enum poller poller);
 
@@ -111,11 +121,25 @@ bool napi_poll(struct napi *napi, struct context *context, uint32_t *work);
 bool napi_release(struct napi *napi);
 
 /*
- * The holder, between polls: nothing more to do. True: the token is given back, interrupts are on
- * again, and the caller must not touch the NAPI. napi_poll does it by itself, but for a context
- * that keeps tokens.
+ * The holder, between polls: nothing more to do after one that found `work` packets. True: the
+ * token is given back, interrupts are on again or deferred, and the caller must not touch the NAPI.
+ * napi_poll does it by itself, but for a context that keeps tokens.
  */
-bool napi_complete(struct napi *napi);
+bool napi_complete(struct napi *napi, uint32_t work);
+
+/*
+ * The holder, between polls: no more for now, whatever there is. True: the token is given back, and
+ * the timer brings a poll at `when` should nobody come before.
+ */
+bool napi_suspend(struct napi *napi, int64_t when);
+
+/*
+ * An application takes the token. 0; or -EAGAIN: another has it, and gives it back soon if
+ * `prefer`; -EBUSY: it is disabled, or about to be; -EOPNOTSUPP: its poller is not app.
+ */
+int napi_take(struct napi *napi, bool prefer);
+/* The holder: it has to be polled once more, by the poller of the state word. */
+void napi_pass(struct napi *napi);
 
 /*
  * Any thread, where napi_schedule may not be called: true when it is scheduled, and so is polled
@@ -138,8 +162,9 @@ int napi_attach(struct napi *napi, enum poller poller);
 
 /*
  * The holder. The NAPI's one timer, for all that has to be looked at again without a packet: it is
- * scheduled at `when`, masked or not, in place of what was armed before. TIME_NEVER: not any more.
- * Whoever needs it says so again after each poll (napi_complete); disabling disarms it.
+ * scheduled at `when`, masked or not, in place of what was asked before. TIME_NEVER: not any more.
+ * Whoever needs it says so again after each poll (wake_source_choose); whoever takes the token
+ * takes that back. In core/wake_source.c.
  */
 void napi_timer_arm(struct napi *napi, int64_t when);
 /* The irq handler of the timer. */

@@ -11,6 +11,7 @@
 
 #include <core/automatic.h>
 #include <core/engine_queue.h>
+#include <core/wake_source.h>
 #include <poller/softirq.h>
 
 int napi_init(struct napi *napi, enum poller poller, struct error *err)
@@ -20,9 +21,12 @@ int napi_init(struct napi *napi, enum poller poller, struct error *err)
 	if (rc)
 		return rc;
 	atomic_store(&napi->state, NAPI_DISABLED | (uint32_t)poller << NAPI_POLLER_SHIFT);
-	napi->timer = IRQ_INIT(-1, napi_timer_fired);
-	napi->timer_at = TIME_NEVER;
-	rc = napi_attach(napi, poller);
+	rc = wake_source_init(napi);
+	if (!rc) {
+		rc = napi_attach(napi, poller);
+		if (rc)
+			wake_source_destroy(napi);
+	}
 	if (rc) {
 		poller_ops(poller)->retire(napi, napi->softnet);
 		return error_set(err, rc, "%s/%u: its descriptor cannot be waited for: %s",
@@ -37,6 +41,7 @@ void napi_end(struct napi *napi)
 {
 	irq_detach(&napi->timer);
 	irq_detach(&napi->queue->irq);
+	wake_source_destroy(napi);
 	poller_ops(napi_poller(napi))->retire(napi, napi->softnet);
 }
 
@@ -65,8 +70,11 @@ static void napi_request(struct napi *napi, uint32_t request)
 
 	while (!atomic_compare_exchange_weak(&napi->state, &state, state | request | NAPI_SCHED))
 		;
-	if (!(state & NAPI_SCHED) && !napi_release(napi))
-		poller_ops(napi_poller(napi))->dispatch(napi); /* it failed: the token goes on */
+	if (state & NAPI_SCHED)
+		return;
+	wake_source_taken(napi);
+	if (!napi_release(napi))
+		napi_pass(napi); /* it failed: the token goes on */
 }
 
 /* Takes a request back. False: too late, it has been served, or the holder has claimed it. */

@@ -32,6 +32,10 @@ static void settings_merge(struct queue_settings *to, const struct queue_setting
 		to->gro_flush_timeout_set = true;
 		to->gro_flush_timeout = from->gro_flush_timeout;
 	}
+	if (from->irq_suspend_timeout_set) {
+		to->irq_suspend_timeout_set = true;
+		to->irq_suspend_timeout = from->irq_suspend_timeout;
+	}
 	if (from->rps_cpus_set) {
 		to->rps_cpus_set = true;
 		to->rps_cpus = from->rps_cpus;
@@ -58,6 +62,7 @@ static void settings_clear(struct queue_settings *to, const struct queue_setting
 	to->weight_set &= !mask->weight_set;
 	to->cpu_set &= !mask->cpu_set;
 	to->idle_suspend_set &= !mask->idle_suspend_set;
+	to->irq_suspend_timeout_set &= !mask->irq_suspend_timeout_set;
 	to->rps_cpus_set &= !mask->rps_cpus_set;
 	to->rps_flow_set &= !mask->rps_flow_set;
 	to->cpus_set &= !mask->cpus_set;

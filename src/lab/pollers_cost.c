@@ -48,19 +48,19 @@ static int poller_measure(const struct pollers_plan *plan, struct figures *f, en
 static int cost_run(const struct pollers_plan *plan, struct figures *f, struct error *err)
 {
 	for (unsigned round = 0; round < plan->rounds; round++) {
-		double cpu[POLLER_MAX] = {0};
+		double cpu[POLLER_RUNNER_MAX] = {0};
 
-		for (unsigned i = 0; i < POLLER_MAX; i++) {
-			enum poller poller = pollers_turn(round, i, POLLER_MAX);
+		for (unsigned i = 0; i < POLLER_RUNNER_MAX; i++) {
+			enum poller poller = pollers_turn(round, i, POLLER_RUNNER_MAX);
 			int rc;
 
-			pollers_progress(plan, round * POLLER_MAX + i, plan->rounds * POLLER_MAX,
+			pollers_progress(plan, round * POLLER_RUNNER_MAX + i, plan->rounds * POLLER_RUNNER_MAX,
 					 "cost: %s", poller_name(poller));
 			rc = poller_measure(plan, f, poller, &cpu[poller], err);
 			if (rc)
 				return rc;
 		}
-		for (unsigned p = 0; p < POLLER_MAX && cpu[POLLER_SOFTIRQ] > 0; p++)
+		for (unsigned p = 0; p < POLLER_RUNNER_MAX && cpu[POLLER_SOFTIRQ] > 0; p++)
 			figures_add(f, figures_row(f, poller_name(p), "", ""), "ratio_to_softirq",
 				    cpu[p] / cpu[POLLER_SOFTIRQ]);
 	}

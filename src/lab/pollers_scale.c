@@ -97,7 +97,7 @@ static int row_measure(const struct pollers_plan *plan, struct figures *f, enum 
 
 static int scale_run(const struct pollers_plan *plan, struct figures *f, struct error *err)
 {
-	const unsigned rows = 2 * POLLER_MAX;
+	const unsigned rows = 2 * POLLER_RUNNER_MAX;
 
 	for (unsigned i = 0; i < plan->rounds * rows; i++) {
 		unsigned turn = pollers_turn(i / rows, i % rows, rows);

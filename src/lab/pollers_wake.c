@@ -33,7 +33,7 @@ static const struct figures_form form = {
 struct wake {
 	const struct pollers_plan *plan;
 	struct figures *figures;
-	struct histogram *round, *all[POLLER_MAX][2];
+	struct histogram *round, *all[POLLER_RUNNER_MAX][2];
 };
 
 static int latency_take(struct wake *w, struct events *events, enum poller poller, bool beside,
@@ -88,7 +88,7 @@ static int poller_measure(struct wake *w, enum poller poller, bool beside, struc
 
 static int rounds_run(struct wake *w, struct error *err)
 {
-	const unsigned cells = 2 * POLLER_MAX;
+	const unsigned cells = 2 * POLLER_RUNNER_MAX;
 	int rc = 0;
 
 	for (unsigned i = 0; i < w->plan->rounds * cells && !rc; i++) {
@@ -103,7 +103,7 @@ static int rounds_run(struct wake *w, struct error *err)
 
 static void percentiles_pool(struct wake *w)
 {
-	for (unsigned i = 0; i < 2 * POLLER_MAX; i++) {
+	for (unsigned i = 0; i < 2 * POLLER_RUNNER_MAX; i++) {
 		const struct histogram *all = w->all[i / 2][i % 2];
 		struct figures_row *row =
 			figures_row(w->figures, poller_name(i / 2), i % 2 ? "hog" : "idle", "");
@@ -116,13 +116,13 @@ static void percentiles_pool(struct wake *w)
 
 static int wake_run(const struct pollers_plan *plan, struct figures *f, struct error *err)
 {
-	struct histogram *h = malloc((2 * POLLER_MAX + 1) * sizeof(*h));
+	struct histogram *h = malloc((2 * POLLER_RUNNER_MAX + 1) * sizeof(*h));
 	struct wake w = {.plan = plan, .figures = f, .round = h};
 	int rc;
 
 	if (!h)
 		return error_set(err, -ENOMEM, "no memory for histograms");
-	for (unsigned i = 0; i < 2 * POLLER_MAX; i++) {
+	for (unsigned i = 0; i < 2 * POLLER_RUNNER_MAX; i++) {
 		w.all[i / 2][i % 2] = &h[i + 1];
 		histogram_reset(&h[i + 1]);
 	}

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <urcu/urcu-qsbr.h>
 
@@ -78,6 +79,66 @@ static void host_quiesce(struct machine *m)
 	grace_acquire(h);
 }
 
+/*
+ * Threads that are no runners. QSBR knows a thread from its first visit on; its record is the
+ * thread's own memory, so it has to be taken out when the thread ends.
+ */
+static pthread_key_t visitor_key;
+static pthread_once_t visitor_once = PTHREAD_ONCE_INIT;
+static _Thread_local bool visitor;
+
+static void visitor_end(void *arg)
+{
+	(void)arg;
+	urcu_qsbr_unregister_thread();
+}
+
+static void visitor_key_make(void)
+{
+	int rc = pthread_key_create(&visitor_key, visitor_end);
+
+	assert(!rc);
+	(void)rc;
+}
+
+static bool host_enter(struct machine *m)
+{
+	struct host *h = host_of(m);
+
+	if (urcu_qsbr_read_ongoing())
+		return false;
+	if (visitor) {
+		urcu_qsbr_thread_online();
+	} else {
+		pthread_once(&visitor_once, visitor_key_make);
+		pthread_setspecific(visitor_key, &visitor);
+		urcu_qsbr_register_thread(); /* and it is online */
+		visitor = true;
+	}
+	grace_acquire(h);
+	return true;
+}
+
+static void host_leave(struct machine *m)
+{
+	host_offline(host_of(m));
+}
+
+static void host_pass(struct machine *m)
+{
+	host_quiescent(host_of(m));
+}
+
+static pid_t host_tid(struct machine *m)
+{
+	static _Thread_local pid_t tid;
+
+	(void)m;
+	if (!tid)
+		tid = gettid();
+	return tid;
+}
+
 static void host_destroy(struct machine *m)
 {
 	struct host *h = host_of(m);
@@ -131,6 +192,10 @@ static const struct machine_ops host_ops = {
 	.wait = host_wait,
 	.notify = host_notify,
 	.quiesce = host_quiesce,
+	.enter = host_enter,
+	.leave = host_leave,
+	.pass = host_pass,
+	.tid = host_tid,
 	.epoch = host_epoch,
 	.entropy = host_entropy,
 	.destroy = host_destroy,

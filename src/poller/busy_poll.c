@@ -33,7 +33,7 @@ static bool busy_rest(struct napi *napi, const struct context *context, uint32_t
 	}
 	if (!suspend || context->now - napi->idle_since < suspend)
 		return false;
-	if (napi_complete(napi))
+	if (napi_complete(napi, 0))
 		return true;
 	napi_mask(napi); /* something came just now */
 	napi->idle_since = context->now;

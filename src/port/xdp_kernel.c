@@ -252,7 +252,7 @@ int xdp_poller_changed(struct port_queue *queue, enum poller poller,
 	struct xdp_port *xp = xdp_port_of(queue->port);
 	int rc = 0;
 
-	queue_prefer(xp, queue->private, poller == POLLER_BUSY_POLL);
+	queue_prefer(xp, queue->private, poller == POLLER_BUSY_POLL || poller == POLLER_APP);
 	asked_record(xp, asked);
 	if (!port_prefers(xp))
 		xdp_deferral_put_back(xp);

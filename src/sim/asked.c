@@ -22,6 +22,12 @@ void sim_asked_merge(struct sim_asked *asked, const struct queue_settings *from)
 	}
 	if (from->idle_suspend_set)
 		to->idle_suspend_usecs = from->idle_suspend_usecs;
+	if (from->napi_defer_hard_irqs_set)
+		to->napi_defer_hard_irqs = from->napi_defer_hard_irqs;
+	if (from->gro_flush_timeout_set)
+		to->gro_flush_timeout = from->gro_flush_timeout;
+	if (from->irq_suspend_timeout_set)
+		to->irq_suspend_timeout = from->irq_suspend_timeout;
 	if (from->cpu_set) {
 		to->cpu_set = true;
 		to->cpu = from->cpu;
@@ -101,6 +107,10 @@ static const char *wrong(struct sim *sim, const struct napi *napi, const struct 
 	if (record->idle_suspend != asked->idle_suspend_usecs ||
 	    napi->idle_suspend != asked->idle_suspend_usecs * NSEC_PER_USEC)
 		return "idle_suspend";
+	if (napi->defer_hard_irqs != asked->napi_defer_hard_irqs ||
+	    napi->gro_flush_timeout != asked->gro_flush_timeout ||
+	    napi->irq_suspend_timeout != asked->irq_suspend_timeout)
+		return "deferral";
 	if (record->cpu != cpu ||
 	    (asked->cpu_set && cpuset_has(&sim->engine->config.cpus, asked->cpu) &&
 	     cpu != asked->cpu))

@@ -146,7 +146,16 @@ static void check_napi(struct census *c, struct napi *napi)
 			 queue->port->name, queue->index, poller_name(poller));
 	if (state & (NAPI_SCHED | NAPI_DISABLED))
 		return;
-	if (napi->irq_masked || queue->irq.runner != poller_ops(poller)->runner(napi))
+	if (napi->irq_masked != (atomic_load(&napi->timer_at) != TIME_NEVER))
+		sim_fail(c->sim, "I2: the interrupt of %s/%u is %s, and its timer %s; poller %s",
+			 queue->port->name, queue->index, napi->irq_masked ? "off" : "on",
+			 napi->irq_masked ? "too" : "as well", poller_name(poller));
+	if (napi->irq_masked && atomic_load(&napi->timer.deadline) == TIME_NEVER &&
+	    !virtual_irq_pending(&napi->timer))
+		sim_fail(c->sim, "I2: the interrupt of %s/%u is off, and no timer armed; poller %s",
+			 queue->port->name, queue->index, poller_name(poller));
+	if (napi->timer.runner != poller_ops(poller)->runner(napi) ||
+	    queue->irq.runner != poller_ops(poller)->runner(napi))
 		sim_fail(c->sim, "I2: %s/%u waits for interrupts that do not come; poller %s",
 			 queue->port->name, queue->index, poller_name(poller));
 }

@@ -20,6 +20,8 @@ static bool runner_fits(const struct napi *napi, enum poller poller, const struc
 	const struct workqueue *wq = napi->engine->workqueue;
 
 	switch (poller) {
+	case POLLER_APP:
+		/* No application comes, so it is the softirq's. fall through */
 	case POLLER_SOFTIRQ:
 		return runner == napi->softnet->irq || runner == napi->softnet->ksoftirqd;
 	case POLLER_THREAD:
@@ -34,6 +36,13 @@ static bool runner_fits(const struct napi *napi, enum poller poller, const struc
 	default:
 		return false;
 	}
+}
+
+static bool softirq_polls(const struct napi *napi)
+{
+	const struct runner *runner = runner_current();
+
+	return runner == napi->softnet->irq || runner == napi->softnet->ksoftirqd;
 }
 
 /* I5: a step polls on for so long and no longer. */
@@ -68,7 +77,7 @@ void sim_check_poll(struct sim_queue *q, struct context *context, uint32_t n)
 	if (!n || n > napi_weight(napi))
 		sim_fail(sim, "I5: %s/%u is polled for %u packets, its weight is %u", q->port->name,
 			 q->index, n, napi_weight(napi));
-	if (poller == POLLER_SOFTIRQ)
+	if (softirq_polls(napi))
 		sim_check_softirq_poll(sim, napi, context);
 	else if (poller != POLLER_BUSY_POLL)
 		step_check(sim, context, runner->name);
@@ -83,7 +92,7 @@ void sim_check_polled(struct sim_queue *q, uint32_t n)
 
 	q->received += n;
 	sim->result->polls++;
-	if (napi_poller(napi) == POLLER_SOFTIRQ)
+	if (softirq_polls(napi))
 		sim_check_softirq_polled(sim, napi, n);
 	sim_note(sim, "poll", q->port->name, "/%u %u", q->index, n);
 }

@@ -123,7 +123,20 @@ static unsigned cpu_any(struct sim *sim)
 	return cpu;
 }
 
-static struct queue_settings settings_any(struct sim *sim)
+/* Short enough for what is deferred to be over before anything is said to be stuck. */
+static void deferral_any(struct sim *sim, int queue, struct queue_settings *s)
+{
+	s->irq_suspend_timeout_set = !below(sim, 3);
+	s->irq_suspend_timeout = below(sim, 3) * (1 + below(sim, 400)) * (uint32_t)NSEC_PER_USEC;
+	if (queue >= 0) /* the other two are of the whole port */
+		return;
+	s->napi_defer_hard_irqs_set = !below(sim, 3);
+	s->napi_defer_hard_irqs = below(sim, 4);
+	s->gro_flush_timeout_set = !below(sim, 3);
+	s->gro_flush_timeout = below(sim, 3) * (1 + below(sim, 200)) * (uint32_t)NSEC_PER_USEC;
+}
+
+static struct queue_settings settings_any(struct sim *sim, int queue)
 {
 	struct queue_settings s = {.poller_set = below(sim, 4)};
 
@@ -142,6 +155,7 @@ static struct queue_settings settings_any(struct sim *sim)
 		cpuset_add(&s.rps_cpus, cpu_any(sim));
 	s.rps_flow_set = !below(sim, 3);
 	s.rps_flow_cnt = below(sim, 2) ? 1u << below(sim, 6) : 0;
+	deferral_any(sim, queue, &s);
 	return s;
 }
 
@@ -191,7 +205,7 @@ static void operate_set(struct sim *sim)
 	struct sim_port *p = port_any(sim);
 	uint32_t queues = sim->plan.port[p->index].queues;
 	int queue = below(sim, 2) ? -1 : (int)below(sim, queues);
-	struct queue_settings s = settings_any(sim);
+	struct queue_settings s = settings_any(sim, queue);
 
 	if (can_poll(sim, p, &s))
 		set(sim, p->name, queue, &s, p->asked, queues);
@@ -205,7 +219,7 @@ static void operate_tx(struct sim *sim)
 	struct sim_port *p = port_any(sim);
 	uint32_t queues = sim->plan.port[p->index].queues;
 	int queue = below(sim, 2) ? -1 : (int)below(sim, queues);
-	struct queue_settings s = settings_any(sim);
+	struct queue_settings s = settings_any(sim, queue);
 
 	s.rps_cpus_set = s.rps_flow_set = false;
 	set(sim, p->tx_name, queue, &s, p->tx_asked, queues);
@@ -215,7 +229,7 @@ static void operate_tx(struct sim *sim)
 static void operate_backlog(struct sim *sim)
 {
 	int queue = below(sim, 2) ? -1 : (int)below(sim, sim->engine->cpus);
-	struct queue_settings s = settings_any(sim);
+	struct queue_settings s = settings_any(sim, queue);
 
 	s.cpu_set = s.rps_cpus_set = s.rps_flow_set = false;
 	set(sim, "backlog", queue, &s, sim->backlog, sim->engine->cpus);
@@ -224,7 +238,7 @@ static void operate_backlog(struct sim *sim)
 /* One key of two is wrong: neither is in force. */
 static void operate_wrong(struct sim *sim)
 {
-	struct queue_settings s = settings_any(sim);
+	struct queue_settings s = settings_any(sim, -1);
 	struct sim_port *p = port_any(sim);
 
 	s.poller_set = true;

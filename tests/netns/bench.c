@@ -64,7 +64,7 @@ static void cost(void **state)
 	json_t *whole, *part = part_run("cost", &whole);
 
 	(void)state;
-	assert_int_equal(rows_with(part, POLLER_MAX, "ns_per_event"), POLLER_MAX);
+	assert_int_equal(rows_with(part, POLLER_RUNNER_MAX, "ns_per_event"), POLLER_RUNNER_MAX);
 	assert_true(value_of(part, POLLER_SOFTIRQ, "ratio_to_softirq") == 1);
 	/* Each event of these is scheduled, polled and completed once; but for the last ones. */
 	assert_true(value_of(part, POLLER_SOFTIRQ, "completes_per_event") > 0.9);
@@ -78,7 +78,7 @@ static void wake(void **state)
 	json_t *whole, *part = part_run("wake", &whole);
 
 	(void)state;
-	assert_int_equal(rows_with(part, 2 * POLLER_MAX, "events"), 2 * POLLER_MAX);
+	assert_int_equal(rows_with(part, 2 * POLLER_RUNNER_MAX, "events"), 2 * POLLER_RUNNER_MAX);
 	json_decref(whole);
 }
 
@@ -87,8 +87,8 @@ static void scale(void **state)
 	json_t *whole, *part = part_run("scale", &whole);
 
 	(void)state;
-	assert_int_equal(rows_with(part, 2 * POLLER_MAX - 1, "1"), 2 * POLLER_MAX - 1);
-	assert_int_equal(rows_with(part, 2 * POLLER_MAX - 1, "1024"), 2 * POLLER_MAX - 1);
+	assert_int_equal(rows_with(part, 2 * POLLER_RUNNER_MAX - 1, "1"), 2 * POLLER_RUNNER_MAX - 1);
+	assert_int_equal(rows_with(part, 2 * POLLER_RUNNER_MAX - 1, "1024"), 2 * POLLER_RUNNER_MAX - 1);
 	json_decref(whole);
 }
 
@@ -100,11 +100,11 @@ static void forward(void **state)
 	json_t *whole, *part = part_run("forward", &whole);
 
 	(void)state;
-	assert_true(rows_with(part, 4 + POLLER_MAX, "mframes_per_second") > 3);
-	assert_true(rows_with(part, 4 + POLLER_MAX, "packets_per_poll_saturated") > 2);
-	assert_true(rows_with(part, 4 + POLLER_MAX, "own_cpu_ns_per_frame") > 3);
-	assert_true(rows_with(part, 4 + POLLER_MAX, "ksoftirqd_cpu_ns_per_frame") > 3);
-	assert_true(rows_with(part, 4 + POLLER_MAX, "generator_cpu_ns_per_frame") > 3);
+	assert_true(rows_with(part, 4 + POLLER_RUNNER_MAX, "mframes_per_second") > 3);
+	assert_true(rows_with(part, 4 + POLLER_RUNNER_MAX, "packets_per_poll_saturated") > 2);
+	assert_true(rows_with(part, 4 + POLLER_RUNNER_MAX, "own_cpu_ns_per_frame") > 3);
+	assert_true(rows_with(part, 4 + POLLER_RUNNER_MAX, "ksoftirqd_cpu_ns_per_frame") > 3);
+	assert_true(rows_with(part, 4 + POLLER_RUNNER_MAX, "generator_cpu_ns_per_frame") > 3);
 	json_decref(whole);
 }
 
@@ -113,7 +113,7 @@ static void flood(void **state)
 	json_t *whole, *part = part_run("flood", &whole);
 
 	(void)state;
-	assert_true(rows_with(part, 6 + POLLER_MAX, "delivered_percent") > 3);
+	assert_true(rows_with(part, 6 + POLLER_RUNNER_MAX, "delivered_percent") > 3);
 	json_decref(whole);
 }
 

@@ -40,7 +40,7 @@ static void refuses_to_run(void **state)
 		{"dpdk:eth0", 2, "port 'dpdk:eth0': no kind 'dpdk'; kinds are "},
 		{"--poller x packet:in0", 2,
 		 "unknown poller \"x\": the pollers are softirq, thread, workqueue, busy-poll, "
-		 "auto"},
+		 "app, auto"},
 		{"--handler hub packet:in0", 2,
 		 "unknown handler \"hub\": the handlers are bridge, drop"},
 		{"--frames 3 packet:in0", 2, "frames=3: out of range 64..4194304"},

@@ -261,7 +261,7 @@ static void refuses_sets(void **state)
 	} cases[] = {
 		{"set p0 poller=napi", 2,
 		 "unknown poller \"napi\": the pollers are softirq, thread, workqueue, busy-poll, "
-		 "auto"},
+		 "app, auto"},
 		{"set p0 speed=9", 2,
 		 "unknown key \"speed\": the keys are poller, weight, idle_suspend, cpu, cpus, "
 		 "class, nice, priority, napi_defer_hard_irqs, gro_flush_timeout, rps_cpus, "

@@ -118,16 +118,18 @@ static void sockets_prefer(bool on)
 	}
 }
 
-/* With busy-poll and only then, in every poller that it can come from and go to. */
+/* With busy-poll and app, and only then, in every poller that it can come from and go to. */
 static void sockets_follow_the_poller(void **state)
 {
 	(void)state;
 	begin(POLLER_SOFTIRQ, "xdp", "");
 	for (int poller = 0; poller < POLLER_MAX; poller++) {
+		bool prefer = poller == POLLER_BUSY_POLL || poller == POLLER_APP;
+
 		poller_set((enum poller)poller);
-		sockets_prefer(poller == POLLER_BUSY_POLL);
+		sockets_prefer(prefer);
 		/* Once a second a look is taken whether that does anything, which it may not. */
-		assert_int_equal(kernel()->poll != KERNEL_POLL_NONE, poller == POLLER_BUSY_POLL);
+		assert_int_equal(kernel()->poll != KERNEL_POLL_NONE, prefer);
 		poller_set(POLLER_BUSY_POLL);
 		sockets_prefer(true);
 		assert_int_equal(netns_cross(&links, 0, 1000, 60), 1000);

@@ -33,7 +33,7 @@ static void each_is_polled_once(void **state)
 	};
 
 	(void)state;
-	for (unsigned i = 0; i < 4 * POLLER_MAX; i++) {
+	for (unsigned i = 0; i < 4 * POLLER_RUNNER_MAX; i++) {
 		struct events *events = begin(i / 4, i % 4 < 2 ? 1 : 70, i % 2);
 		struct events_sample s;
 		struct error err;
@@ -55,7 +55,7 @@ static void each_is_polled_once(void **state)
 static void all_circle(void **state)
 {
 	(void)state;
-	for (unsigned i = 0; i < POLLER_MAX; i++) {
+	for (unsigned i = 0; i < POLLER_RUNNER_MAX; i++) {
 		struct events *events = begin(i, 70, false);
 		struct events_sample s;
 		struct error err;

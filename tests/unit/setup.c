@@ -231,7 +231,7 @@ static const struct {
 	{"engine = { name = \"../x\"; };",
 	 "f.conf:1: name \"../x\": 1 to 31 letters, digits, '_', '-' or '.'"},
 	{"engine = { poller = \"napi\"; };", "f.conf:1: unknown poller \"napi\": the pollers are "
-					     "softirq, thread, workqueue, busy-poll, auto"},
+					     "softirq, thread, workqueue, busy-poll, app, auto"},
 	{"engine = { cpus = \"3-1\"; };",
 	 "f.conf:1: cpus=3-1: not a list of CPUs such as 0-3,8, or any"},
 	{"engine = { cpus = true; };",
@@ -259,7 +259,7 @@ static const struct {
 	 "f.conf:2: unknown key \"pollr\": the keys are " PORT_KEYS},
 	{"ports = ( { port = \"mem:a\";\n poller = \"x\"; } );",
 	 "f.conf:2: unknown poller \"x\": the pollers are softirq, thread, workqueue, busy-poll, "
-	 "auto"},
+	 "app, auto"},
 	{"ports = ( { port = \"mem:a\";\n weight = 0; } );",
 	 "f.conf:2: weight=0: out of range 1..64"},
 	{"ports = ( { port = \"mem:a\";\n nice = 1; class = \"fifo\"; } );",

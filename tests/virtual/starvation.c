@@ -272,6 +272,7 @@ static void stuck(enum poller poller)
 		[POLLER_THREAD] = "poller thread, runner napi/a-0",
 		[POLLER_WORKQUEUE] = "poller workqueue, runner kworker",
 		[POLLER_BUSY_POLL] = "poller busy-poll, runner busy/0",
+		[POLLER_APP] = "poller app, runner irq/0", /* no application comes */
 	};
 	struct runner_config config = {.name = "hog", .step = hog_step};
 	struct queue_settings on_cpu_0 = {.cpu_set = true, .cpus_set = true};
@@ -510,7 +511,7 @@ static void a_shorter_turn_holds_at_once(void **state)
 static void real_time_equals_take_turns(void **state)
 {
 	(void)state;
-	for (unsigned poller = 0; poller < POLLER_MAX; poller++) {
+	for (unsigned poller = 0; poller < POLLER_RUNNER_MAX; poller++) {
 		/* irq/0 leaves what is saturated to ksoftirqd, which is of no real-time class. */
 		if (poller == POLLER_SOFTIRQ || poller == POLLER_BUSY_POLL)
 			continue;

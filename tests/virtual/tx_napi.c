@@ -69,6 +69,7 @@ static const char *runner_of(enum poller poller, char text[16])
 		[POLLER_THREAD] = "napi/out-tx-0",
 		[POLLER_WORKQUEUE] = "kworker/",
 		[POLLER_BUSY_POLL] = "busy/1",
+		[POLLER_APP] = "irq/1", /* no application comes */
 	};
 
 	snprintf(text, 16, "%s", names[poller]);

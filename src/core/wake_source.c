@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stddef.h>
+
+#include <napier/port.h>
+
+#include <core/canary.h>
+#include <core/engine.h>
+#include <core/wake_source.h>
+
+/* Under the timer's lock. */
+static void timer_arm(struct napi *napi, int64_t when)
+{
+	atomic_store(&napi->timer_armed, when);
+	if (!CANARY(TIMER_FORGOTTEN))
+		irq_arm(&napi->timer, when);
+}
+
+/*
+ * Stores what is wanted, then looks at what is armed; napi_timer_fired does the two in the other
+ * order: one of them sees the other.
+ */
+void napi_timer_arm(struct napi *napi, int64_t when)
+{
+	atomic_store(&napi->timer_at, when);
+	if (when >= atomic_load(&napi->timer_armed))
+		return;
+	lock_acquire(&napi->timer_lock);
+	timer_arm(napi, when);
+	lock_release(&napi->timer_lock);
+}
+
+void napi_timer_fired(struct irq *irq)
+{
+	struct napi *napi = (struct napi *)((char *)irq - offsetof(struct napi, timer));
+	int64_t now = machine_now(napi->engine->machine);
+	int64_t when;
+
+	lock_acquire(&napi->timer_lock);
+	atomic_store(&napi->timer_armed, TIME_NEVER);
+	when = atomic_load(&napi->timer_at);
+	if (when > now && when != TIME_NEVER)
+		timer_arm(napi, when);
+	lock_release(&napi->timer_lock);
+	if (when <= now)
+		napi_schedule(napi);
+}
+
+int wake_source_init(struct napi *napi)
+{
+	napi->timer = IRQ_INIT(-1, napi_timer_fired);
+	napi->timer_at = napi->timer_armed = TIME_NEVER;
+	return lock_init(&napi->timer_lock);
+}
+
+void wake_source_destroy(struct napi *napi)
+{
+	lock_destroy(&napi->timer_lock);
+}
+
+void wake_source_defer(struct napi *napi, int64_t when)
+{
+	napi_mask(napi);
+	napi_timer_arm(napi, when);
+}
+
+void wake_source_choose(struct napi *napi, uint32_t work, bool held)
+{
+	uint32_t defer = atomic_load_explicit(&napi->defer_hard_irqs, memory_order_relaxed);
+	int64_t flush = atomic_load_explicit(&napi->gro_flush_timeout, memory_order_relaxed);
+
+	if (work || napi->deferrals > defer)
+		napi->deferrals = defer;
+	if (flush)
+		flush += machine_now(napi->engine->machine);
+	if (flush && napi->deferrals) {
+		napi->deferrals--;
+		wake_source_defer(napi, flush);
+		return;
+	}
+	if (napi->irq_masked) {
+		napi->irq_masked = false;
+		irq_unmask(&napi->queue->irq);
+	}
+	if (flush && held)
+		napi_timer_arm(napi, flush);
+}
