@@ -64,7 +64,8 @@ static void control_is_bounded(struct scene *s, int64_t bound)
 	for (unsigned to = 0; to < POLLER_MAX; to++) {
 		before = machine_now(s->machine);
 		set_poller(s, (enum poller)to);
-		assert_true(machine_now(s->machine) - before <= bound);
+		/* Two switches, where the port has TX NAPIs. */
+		assert_true(machine_now(s->machine) - before <= (scene_tx() ? 2 : 1) * bound);
 		scene_run(s, NSEC_PER_MSEC);
 	}
 }
