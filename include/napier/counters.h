@@ -13,6 +13,7 @@
 #define NAPIER_COUNTERS_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #pragma GCC visibility push(default)
@@ -270,6 +271,20 @@ struct counters_file {
 	_Atomic int32_t worker_class, worker_level; /* asked */
 	char worker_cpus[64];			    /* asked; empty: the engine's */
 } __attribute__((aligned(64)));
+
+/* i < file->queues, file->cpus. */
+static inline const struct queue_record *counters_queue_at(const struct counters_file *file,
+							   uint32_t i)
+{
+	return (const struct queue_record *)((const char *)file + file->queue_offset +
+					     (size_t)i * file->queue_size);
+}
+
+static inline const struct cpu_record *counters_cpu_at(const struct counters_file *file, uint32_t i)
+{
+	return (const struct cpu_record *)((const char *)file + file->cpu_offset +
+					   (size_t)i * file->cpu_size);
+}
 
 #pragma GCC visibility pop
 

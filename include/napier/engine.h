@@ -89,6 +89,8 @@ struct engine_config {
 	void *log_arg;
 };
 
+/* -EINVAL, -ENAMETOOLONG (a path of more than 255 bytes), -ENOMEM and what threads and files fail
+ * by. */
 int engine_create(const struct engine_config *config, struct engine **out, struct error *err);
 /* Closes all ports; returns when every runner has ended. Handlers made for it are destroyed. */
 void engine_destroy(struct engine *engine);
@@ -141,8 +143,8 @@ const struct port_config *engine_port_config(const struct port *port);
  */
 int engine_handler_register(struct engine *engine, struct handler *handler);
 /*
- * NULL takes the handler away. Returns when no runner is inside the old one with this port. -EINVAL:
- * nothing is received there (a kind with a poll of its own; as for rps_* of its queues).
+ * NULL takes the handler away. Returns when no runner is inside the old one with this port.
+ * -EINVAL: nothing is received there (a kind with a poll of its own; as for rps_* of its queues).
  */
 int engine_handler_set(struct engine *engine, struct port *port, struct handler *handler,
 		       struct error *err);

@@ -33,18 +33,4 @@ int client_ask(int fd, json_t *request, json_t **answer, struct error *err);
 int counters_map(const struct rundir *dir, const struct counters_file **out, struct error *err);
 void counters_unmap(const struct counters_file *file);
 
-/* i < file->queues, file->cpus. */
-static inline const struct queue_record *counters_queue_at(const struct counters_file *file,
-							   uint32_t i)
-{
-	return (const struct queue_record *)((const char *)file + file->queue_offset +
-					     (size_t)i * file->queue_size);
-}
-
-static inline const struct cpu_record *counters_cpu_at(const struct counters_file *file, uint32_t i)
-{
-	return (const struct cpu_record *)((const char *)file + file->cpu_offset +
-					   (size_t)i * file->cpu_size);
-}
-
 #endif

@@ -15,9 +15,7 @@ static const struct queue_record *record_next(struct service *service, const cha
 	const struct counters_file *file = engine_counters(service->engine);
 
 	while (*i < file->queues) {
-		const struct queue_record *r =
-			(const struct queue_record *)((const char *)file + file->queue_offset +
-						      (size_t)(*i)++ * file->queue_size);
+		const struct queue_record *r = counters_queue_at(file, (*i)++);
 
 		if (r->in_use && !strcmp(r->port_name, port) &&
 		    (queue < 0 || r->queue == (uint32_t)queue))
@@ -99,9 +97,7 @@ static int runner_answer(struct service *service, const struct request *request,
 		return rc;
 	}
 	for (uint32_t i = 0; i < file->cpus && request->role != ROLE_KWORKER; i++) {
-		const struct cpu_record *r =
-			(const struct cpu_record *)((const char *)file + file->cpu_offset +
-						    (size_t)i * file->cpu_size);
+		const struct cpu_record *r = counters_cpu_at(file, i);
 		int tid = request->role == ROLE_IRQ	    ? r->irq_tid
 			  : request->role == ROLE_KSOFTIRQD ? r->ksoftirqd_tid
 							    : r->busy_tid;
@@ -146,17 +142,6 @@ static int default_answer(struct service *service, const struct request *request
 	return 0;
 }
 
-/* The i-th engine CPU's, or NULL. */
-static const struct cpu_record *cpu_record_at(struct service *service, uint32_t i)
-{
-	const struct counters_file *file = engine_counters(service->engine);
-
-	if (i >= file->cpus)
-		return NULL;
-	return (const struct cpu_record *)((const char *)file + file->cpu_offset +
-					   (size_t)i * file->cpu_size);
-}
-
 static json_t *cpu_json(const struct cpu_record *r)
 {
 	char deferral[40];
@@ -172,10 +157,9 @@ static int engine_answer(struct service *service, const struct request *request,
 	const struct counters_file *file = engine_counters(service->engine);
 	int rc = engine_set(service->engine, &request->engine, err);
 	json_t *cpus = json_array();
-	const struct cpu_record *r;
 
-	for (uint32_t i = 0; !rc && (r = cpu_record_at(service, i)); i++)
-		json_array_append_new(cpus, cpu_json(r));
+	for (uint32_t i = 0; !rc && i < file->cpus; i++)
+		json_array_append_new(cpus, cpu_json(counters_cpu_at(file, i)));
 	if (rc) {
 		json_decref(cpus);
 		return rc;
@@ -195,12 +179,15 @@ static int engine_answer(struct service *service, const struct request *request,
 static int cpu_answer(struct service *service, const struct request *request, json_t *answer,
 		      struct error *err)
 {
-	const struct cpu_record *r;
+	const struct counters_file *file = engine_counters(service->engine);
 	int rc = engine_cpu_set(service->engine, request->cpu, &request->cpu_settings, err);
 
-	for (uint32_t i = 0; !rc && (r = cpu_record_at(service, i)); i++)
+	for (uint32_t i = 0; !rc && i < file->cpus; i++) {
+		const struct cpu_record *r = counters_cpu_at(file, i);
+
 		if (r->cpu == request->cpu)
 			json_object_update_new(answer, cpu_json(r));
+	}
 	return rc;
 }
 

@@ -163,11 +163,9 @@ static uint32_t backlog_poll(struct napi *napi, struct context *context, uint32_
 static int backlog_begin(struct backlog *backlog, struct engine *engine, uint32_t index)
 {
 	const struct engine_config *config = &engine->config;
-	uint32_t slots = PACKET_VECTOR_MAX;
+	uint32_t slots = backlog_slots(config->max_backlog);
 	int rc;
 
-	while (slots < config->max_backlog)
-		slots *= 2;
 	backlog->slot = calloc(slots, sizeof(*backlog->slot));
 	if (!backlog->slot)
 		return -ENOMEM;

@@ -77,6 +77,16 @@ uint64_t backlog_put(struct backlog *backlog, struct context *context, struct pa
 /* Schedules the backlogs in the context's notes, that of its own CPU last. */
 void backlogs_kick(struct context *context);
 
+/* For so many packets: a power of two, so that positions only grow. */
+static inline uint32_t backlog_slots(uint32_t max)
+{
+	uint32_t slots = PACKET_VECTOR_MAX;
+
+	while (slots < max)
+		slots *= 2;
+	return slots;
+}
+
 /* Whether all that was put before this position has left its handler. */
 static inline bool backlog_passed(const struct backlog *backlog, uint64_t position)
 {

@@ -92,19 +92,10 @@ int backlogs_purge(struct backlogs *backlogs, const struct port *port, int64_t t
 	return 0;
 }
 
-static uint32_t slots_for(uint32_t max)
-{
-	uint32_t slots = PACKET_VECTOR_MAX;
-
-	while (slots < max)
-		slots *= 2;
-	return slots;
-}
-
 /* Owns the slots. One that is fuller than it may be keeps its own, and takes nothing until then. */
 static void backlog_max_set(struct backlog *backlog, struct packet **slot, uint32_t max)
 {
-	uint32_t mask = slots_for(max) - 1;
+	uint32_t mask = backlog_slots(max) - 1;
 
 	lock_acquire(&backlog->lock);
 	if (backlog->put - backlog->taken <= (uint64_t)mask + 1) {
@@ -126,7 +117,7 @@ int backlogs_max_set(struct backlogs *backlogs, uint32_t max)
 	struct packet **slot[BACKLOGS_MAX];
 
 	for (uint32_t i = 0; i < backlogs->n; i++) {
-		slot[i] = calloc(slots_for(max), sizeof(**slot));
+		slot[i] = calloc(backlog_slots(max), sizeof(**slot));
 		if (slot[i])
 			continue;
 		while (i--)

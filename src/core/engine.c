@@ -210,6 +210,20 @@ static int parts_start(struct engine *engine, struct error *err)
 	return rc;
 }
 
+/* A path that was cut would name another file. */
+static int path_copy(const char *name, const char *path, char to[ENGINE_PATH_MAX],
+		     struct error *err)
+{
+	size_t length = path ? strlen(path) : 0;
+
+	if (length >= ENGINE_PATH_MAX)
+		return error_set(err, -ENAMETOOLONG, "%s has %zu bytes: it must be at most %d",
+				 name, length, ENGINE_PATH_MAX - 1);
+	if (path)
+		memcpy(to, path, length + 1);
+	return 0;
+}
+
 int engine_create(const struct engine_config *config, struct engine **out, struct error *err)
 {
 	struct engine *engine = calloc(1, sizeof(*engine));
@@ -220,6 +234,10 @@ int engine_create(const struct engine_config *config, struct engine **out, struc
 	engine->config = *config;
 	engine->machine = config->machine;
 	rc = config_fill(&engine->config, err);
+	if (!rc)
+		rc = path_copy("counters_path", config->counters_path, engine->counters_path, err);
+	if (!rc)
+		rc = path_copy("restore_path", config->restore_path, engine->restore_path, err);
 	if (!rc)
 		rc = lock_init(&engine->control);
 	if (rc) {
@@ -234,13 +252,7 @@ int engine_create(const struct engine_config *config, struct engine **out, struc
 	}
 	snprintf(engine->name, sizeof(engine->name), "%s", engine->config.name);
 	engine->config.name = engine->name;
-	if (config->counters_path)
-		snprintf(engine->counters_path, sizeof(engine->counters_path), "%s",
-			 config->counters_path);
 	engine->config.counters_path = engine->counters_path;
-	if (config->restore_path)
-		snprintf(engine->restore_path, sizeof(engine->restore_path), "%s",
-			 config->restore_path);
 	engine->config.restore_path = engine->restore_path;
 	engine->packet_ns = engine->config.packet_ns;
 	engine->poll_ns = engine->config.poll_ns;

@@ -19,7 +19,8 @@ struct workqueue;
 #define REMOVE_TIMEOUT (5 * NSEC_PER_SEC)
 #define TICK (1 * NSEC_PER_SEC)
 #define HANDLERS_MAX 16
-#define CONTEXT_WORDS 16 /* 1024 contexts with an index of their own */
+#define ENGINE_PATH_MAX 256 /* with the terminating null */
+#define CONTEXT_WORDS 16    /* 1024 contexts with an index of their own */
 
 struct engine {
 	struct engine_config config; /* defaults filled in */
@@ -27,8 +28,7 @@ struct engine {
 	struct machine *machine;
 	struct pool *pool;
 	struct counters_file *counters;
-	char counters_path[256];
-	char restore_path[256]; /* empty: none */
+	char counters_path[ENGINE_PATH_MAX], restore_path[ENGINE_PATH_MAX]; /* empty: none */
 	int64_t packet_ns, poll_ns;
 	/* Read by who polls, set by control. */
 	_Atomic uint32_t budget;   /* packets a softirq round */

@@ -193,11 +193,9 @@ static void finds_the_best(void **state)
 static enum poller asked(const struct port *port)
 {
 	const struct counters_file *file = engine_counters(port->engine);
-	const char *records = (const char *)file + file->queue_offset;
 
 	for (uint32_t i = 0; i < file->queues; i++) {
-		const struct queue_record *r =
-			(const struct queue_record *)(records + (size_t)i * file->queue_size);
+		const struct queue_record *r = counters_queue_at(file, i);
 
 		if (r->in_use && !strcmp(r->port_name, port->name))
 			return (enum poller)r->poller_asked;

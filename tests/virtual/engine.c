@@ -244,6 +244,31 @@ static void starts_or_leaves_nothing(void **state)
 	assert_true(started);
 }
 
+/* A path that does not fit is refused, and the longest that does is the one that is opened. */
+static void paths_are_not_cut(void **state)
+{
+	struct virtual_config machine = {.cpus = 1};
+	struct engine_config config = {.name = "paths"};
+	struct engine *engine;
+	struct error err = {0};
+	char path[257];
+
+	(void)state;
+	assert_int_equal(machine_virtual_create(&machine, &config.machine), 0);
+	memset(path, '/', 256);
+	path[256] = '\0';
+	config.counters_path = path;
+	assert_int_equal(engine_create(&config, &engine, &err), -ENAMETOOLONG);
+	assert_non_null(strstr(err.text, "counters_path has 256 bytes: it must be at most 255"));
+	config.counters_path = path + 1;
+	assert_int_equal(engine_create(&config, &engine, &err), -EEXIST);
+	config.counters_path = NULL;
+	config.restore_path = path;
+	assert_int_equal(engine_create(&config, &engine, &err), -ENAMETOOLONG);
+	assert_non_null(strstr(err.text, "restore_path"));
+	machine_destroy(config.machine);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -255,6 +280,7 @@ int main(void)
 		cmocka_unit_test(counts_on_when_it_comes_back),
 		cmocka_unit_test(forgets_the_oldest_counters),
 		cmocka_unit_test(starts_or_leaves_nothing),
+		cmocka_unit_test(paths_are_not_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

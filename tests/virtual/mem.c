@@ -25,9 +25,7 @@ static const char *state_shown(struct scene *s, const char *name)
 	const struct counters_file *file = engine_counters(s->engine);
 
 	for (uint32_t i = 0; i < file->queues; i++) {
-		const struct queue_record *record =
-			(const void *)((const char *)file + file->queue_offset +
-				       (size_t)i * file->queue_size);
+		const struct queue_record *record = counters_queue_at(file, i);
 
 		if (record->in_use && !strcmp(record->port_name, name))
 			return record->state;

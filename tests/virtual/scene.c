@@ -206,10 +206,7 @@ uint64_t backlogs_held(struct scene *scene)
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < file->cpus; i++) {
-		const struct cpu_record *record =
-			(const void *)((const char *)file + file->cpu_offset + i * file->cpu_size);
-
-		sum += counter_read(&record->backlog.length);
+		sum += counter_read(&counters_cpu_at(file, i)->backlog.length);
 	}
 	atomic_thread_fence(memory_order_acquire);
 	return sum;

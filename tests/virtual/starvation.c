@@ -5,11 +5,7 @@
 
 static const struct cpu_counters *cpu_counters(struct scene *s, uint32_t i)
 {
-	const struct counters_file *file = engine_counters(s->engine);
-	const struct cpu_record *record =
-		(const struct cpu_record *)((const char *)file + file->cpu_offset);
-
-	return &record[i].counters;
+	return &counters_cpu_at(engine_counters(s->engine), i)->counters;
 }
 
 static uint64_t cpu_sum(struct scene *s, size_t offset)
@@ -258,9 +254,7 @@ static struct step hog_step(void *arg)
 
 static uint64_t stuck_count(struct scene *s)
 {
-	const struct counters_file *file = engine_counters(s->engine);
-	const struct queue_record *record =
-		(const struct queue_record *)((const char *)file + file->queue_offset);
+	const struct queue_record *record = counters_queue_at(engine_counters(s->engine), 0);
 
 	assert_string_equal(record->port_name, "a");
 	return counter_read(&record->stuck);

@@ -58,9 +58,7 @@ static const struct napi_counters *backlog(struct scene *s, unsigned cpu)
 
 static const struct cpu_record *cpu_record(struct scene *s, unsigned i)
 {
-	const struct counters_file *file = engine_counters(s->engine);
-
-	return (const void *)((const char *)file + file->cpu_offset + i * file->cpu_size);
+	return counters_cpu_at(engine_counters(s->engine), i);
 }
 
 struct load {
