@@ -209,8 +209,14 @@ static uint16_t checksum_value(const struct packet *p)
 		skip = 0;
 	}
 	value = checksum_finish(sum);
-	/* In UDP 0 says "no checksum"; the other zero means the same number (and in TCP too). */
-	return value ? value : 0xffff;
+	/*
+	 * Two words mean zero. In UDP 0 says "no checksum"; TCP's senders write what they have
+	 * computed, 0, so that is what comes out again; but what is right already stays.
+	 */
+	if (!value && (p->csum_offset != CHECKSUM_IN_TCP ||
+		       load16(p->data + p->csum_start + p->csum_offset) == 0xffff))
+		value = 0xffff;
+	return value;
 }
 
 static bool checksum_inside(const struct packet *p)

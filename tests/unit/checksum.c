@@ -345,27 +345,46 @@ static void refuses_places_outside(void **state)
 	assert_int_equal(frame[58], 0xff);
 }
 
-/* UDP's "no checksum" must not come out of completing one. */
-static void zero_becomes_ones(void **state)
+/* What is in the field of bytes that add up to zero, completed from `partial`. */
+static uint16_t zero_completed(uint16_t offset, uint16_t partial)
 {
-	uint8_t frame[] = {0, 0, 0, 0, 0, 0, 0xff, 0xff};
-	struct packet p = {.data = frame, .len = 8, .total = 8, .flags = PACKET_CSUM_PARTIAL};
+	uint8_t frame[24] = {0};
+	struct packet p = {.data = frame, .len = 24, .total = 24, .flags = PACKET_CSUM_PARTIAL};
+	uint16_t rest = (uint16_t)~partial, value;
 
-	(void)state;
-	p.csum_offset = 4;
+	memcpy(frame + offset, &partial, 2);
+	memcpy(frame + 22, &rest, 2);
+	p.csum_offset = offset;
 	assert_true(checksum_complete(&p));
-	assert_int_equal(frame[4], 0xff);
-	assert_int_equal(frame[5], 0xff);
+	memcpy(&value, frame + offset, 2);
+	return value;
+}
+
+/*
+ * UDP's "no checksum" must not come out of completing one; TCP has no such thing, and a sender's
+ * segment with a checksum of 0 comes out of segmentation as it was.
+ */
+static void two_zeros(void **state)
+{
+	(void)state;
+	assert_int_equal(zero_completed(6, 0x1234), 0xffff);
+	assert_int_equal(zero_completed(4, 0x1234), 0xffff);
+	assert_int_equal(zero_completed(16, 0x1234), 0);
+	assert_int_equal(zero_completed(16, 0xffff), 0xffff); /* was right */
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(published_vectors),	 cmocka_unit_test(equals_the_naive_sum),
-		cmocka_unit_test(detects_and_completes), cmocka_unit_test(leaves_right_checksums),
-		cmocka_unit_test(looks_into_tunnels),	 cmocka_unit_test(ignores_the_rest),
-		cmocka_unit_test(completes_chains),	 cmocka_unit_test(refuses_places_outside),
-		cmocka_unit_test(zero_becomes_ones),
+		cmocka_unit_test(published_vectors),
+		cmocka_unit_test(equals_the_naive_sum),
+		cmocka_unit_test(detects_and_completes),
+		cmocka_unit_test(leaves_right_checksums),
+		cmocka_unit_test(looks_into_tunnels),
+		cmocka_unit_test(ignores_the_rest),
+		cmocka_unit_test(completes_chains),
+		cmocka_unit_test(refuses_places_outside),
+		cmocka_unit_test(two_zeros),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
