@@ -6,6 +6,7 @@
 #include <err.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <napier/napier.h>
 
@@ -38,6 +39,11 @@ int main(int argc, char **argv)
 	struct port *port;
 	struct error e;
 
+	if (argc < 2 || argv[1][0] == '-') {
+		printf("usage: bridge PORT...\nPorts are as in napier(1): xdp:eth0, "
+		       "pcap:in.pcap\n");
+		return argc < 2 || strcmp(argv[1], "--help");
+	}
 	signal(SIGINT, interrupt);
 	signal(SIGTERM, interrupt);
 	if (machine_host_create(&config.machine, &e) || engine_create(&config, &engine, &e) ||

@@ -122,7 +122,7 @@ static uint32_t receive_frames(struct context *context, struct port *port)
 	return exchanged;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	struct engine_config config = {0};
 	struct port_config pc;
@@ -132,6 +132,10 @@ int main(void)
 	struct port *port;
 	struct error e;
 
+	if (argc > 1) {
+		printf("usage: own_handler\nEchoes 1000 frames by a handler of its own.\n");
+		return strcmp(argv[1], "--help") != 0;
+	}
 	if (machine_host_create(&config.machine, &e) || engine_create(&config, &engine, &e) ||
 	    port_config_parse("mem:here,ring=1024", &pc, &e) ||
 	    engine_port_add(engine, &pc, &port, &e))

@@ -109,7 +109,7 @@ static bool ended(void *arg)
 	return ((struct port *)arg)->state == PORT_ENDED;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	struct engine_config config = {0};
 	struct port *ticking, *quiet;
@@ -119,6 +119,10 @@ int main(void)
 	struct engine *engine;
 	struct error e;
 
+	if (argc > 1) {
+		printf("usage: own_port\nReceives 100 frames by a port of its own.\n");
+		return strcmp(argv[1], "--help") != 0;
+	}
 	if (port_kind_register(&clock_ops))
 		errx(1, "a kind 'clock' is there already");
 	if (machine_host_create(&config.machine, &e) || engine_create(&config, &engine, &e) ||

@@ -125,7 +125,7 @@ static const char *polled_by(const struct port *port)
 	return poller_name(napi_poller(port->queue[0].napi));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	struct queue_settings person = {.poller_set = true, .poller = POLLER_THREAD};
 	struct engine_config config = {.poller = POLLER_SOFTIRQ};
@@ -137,6 +137,10 @@ int main(void)
 	struct air_port *radio;
 	struct error e;
 
+	if (argc > 1) {
+		printf("usage: threaded\nShows who polls a port whose author asked for it.\n");
+		return strcmp(argv[1], "--help") != 0;
+	}
 	if (port_kind_register(&air_ops))
 		errx(1, "a kind 'air' is there already");
 	if (machine_host_create(&config.machine, &e) || engine_create(&config, &engine, &e) ||

@@ -105,9 +105,15 @@ static uint64_t run_once(uint64_t seed)
 
 int main(int argc, char **argv)
 {
-	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
-	bool same = run_once(seed) == run_once(seed);
+	char *end = "";
+	uint64_t seed = argc > 1 ? strtoull(argv[1], &end, 10) : 1;
+	bool same;
 
+	if (argc > 2 || *end) {
+		printf("usage: virtual [SEED]\nRuns a bridge twice on a virtual machine.\n");
+		return strcmp(argv[1], "--help") != 0;
+	}
+	same = run_once(seed) == run_once(seed);
 	printf("%s\n", same ? "the same run twice" : "the runs differ");
 	return !same;
 }
