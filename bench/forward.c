@@ -100,7 +100,7 @@ static int program_start(struct bench *b, enum forward_contestant who, const str
 	int ret;
 
 	snprintf(cpu_text, sizeof(cpu_text), "%u", cpuset_next(cpus, 0));
-	ret = child_start(child, who == DPDK ? dpdk : loop, cpus, err);
+	ret = child_start(child, who == DPDK ? dpdk : loop, cpus, -1, err);
 	if (!ret)
 		ret = child_ready(child, READY_TIMEOUT, err);
 	if (ret)

@@ -18,8 +18,8 @@
 #define STOP_TIMEOUT (10 * NSEC_PER_SEC)
 
 /* In the child, which has not yet become the program. */
-static void become(const char *const argv[], const struct cpuset *cpus, pid_t parent, int out,
-		   int said)
+static void become(const char *const argv[], const struct cpuset *cpus, int netns, pid_t parent,
+		   int out, int said)
 {
 	cpu_set_t set;
 	sigset_t none;
@@ -41,12 +41,13 @@ static void become(const char *const argv[], const struct cpuset *cpus, pid_t pa
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	dup2(out, STDOUT_FILENO);
 	dup2(said, STDERR_FILENO);
-	execv(argv[0], (char *const *)argv);
+	if (netns < 0 || !setns(netns, CLONE_NEWNET))
+		execv(argv[0], (char *const *)argv);
 	dprintf(STDERR_FILENO, "%s: %s\n", argv[0], strerror(errno));
 	_exit(127);
 }
 
-int child_start(struct child *child, const char *const argv[], const struct cpuset *cpus,
+int child_start(struct child *child, const char *const argv[], const struct cpuset *cpus, int netns,
 		struct error *err)
 {
 	const char *name = strrchr(argv[0], '/');
@@ -61,7 +62,7 @@ int child_start(struct child *child, const char *const argv[], const struct cpus
 	child->said = memfd_create("said", MFD_CLOEXEC);
 	child->pid = child->said < 0 ? -1 : fork();
 	if (child->pid == 0)
-		become(argv, cpus, parent, pipes[1], child->said);
+		become(argv, cpus, netns, parent, pipes[1], child->said);
 	close(pipes[1]);
 	if (child->pid < 0) {
 		int ret =

@@ -21,8 +21,11 @@ struct child {
 
 #define CHILD_NONE ((struct child){.out = -1, .said = -1})
 
-/* argv[0] is its path; cpus empty: it may run anywhere. Control by one thread, the main one. */
-int child_start(struct child *child, const char *const argv[], const struct cpuset *cpus,
+/*
+ * argv[0] is its path; cpus empty: it may run anywhere; netns is the descriptor of the network
+ * namespace it runs in, -1: the caller's. Control by one thread, the main one.
+ */
+int child_start(struct child *child, const char *const argv[], const struct cpuset *cpus, int netns,
 		struct error *err);
 /* It has ended, and err says with what: its last line on standard error. */
 bool child_ended(struct child *child, struct error *err);

@@ -263,7 +263,7 @@ static int switch_all(struct compare *c, int control, struct error *err)
 static int counters_take(const struct forwarder *f, struct compare_switching *s, struct error *err)
 {
 	const struct counters_file *file;
-	int ret = counters_map(&f->engine, &file, err);
+	int ret = counters_map(&f->engine.dir, &file, err);
 
 	if (ret)
 		return ret;
@@ -314,7 +314,7 @@ static int switching_run(struct compare *c, struct error *err)
 		return ret;
 	snprintf(what, sizeof(what), "%u switches of the poller", c->plan->switches);
 	progress(c, what);
-	control = client_connect(&f.engine, err);
+	control = client_connect(&f.engine.dir, err);
 	ret = control < 0 ? control : switching_measure(c, &f, control, err);
 	if (control >= 0)
 		close(control);

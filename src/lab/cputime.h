@@ -45,6 +45,8 @@ int cputime_end(const struct cputime *begin, const pid_t *ours, unsigned n,
 
 /* CPU time of a process with all its threads, ended ones too; 0 when it is not there. */
 int64_t cputime_process(pid_t pid);
+/* Of one thread of this process. */
+int64_t cputime_thread(pid_t thread);
 /* Processes and kernel threads whose name starts so; up to max. */
 unsigned cputime_threads_find(const char *prefix, pid_t *pids, unsigned max);
 

@@ -22,7 +22,7 @@ static int rate_run(struct flood *b, struct consumer *consumer, double rate, int
 		.frame = frame,
 		.length = FRAME,
 		.rate = (uint64_t)rate,
-		.cpu = b->plan->apart < 0 ? b->plan->cpu : b->plan->apart,
+		.cpu = bench_apart(b->plan),
 	};
 	struct frames_generator *g;
 	int64_t duration;

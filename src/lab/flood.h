@@ -10,7 +10,7 @@
 #include "lab/site.h"
 
 struct flood {
-	const struct pollers_plan *plan;
+	const struct bench_plan *plan;
 	struct site site;
 	int64_t window; /* ns, of a measurement */
 };

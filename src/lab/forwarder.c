@@ -6,14 +6,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <control/client.h>
-
 #include "lab/clock.h"
 #include "lab/cputime.h"
 #include "lab/forwarder.h"
 
 #define BRIDGE "br0"
-#define START_TIMEOUT (60 * NSEC_PER_SEC)
 
 enum { THREADS = 64 };
 
@@ -102,39 +99,6 @@ static int threaded_start(struct forwarder *f, struct error *err)
 	return 0;
 }
 
-/* It takes connections before its ports are open, and answers after that. */
-static bool engine_answers(const struct rundir *dir)
-{
-	struct error ignored;
-	int fd = client_connect(dir, &ignored);
-	json_t *answer;
-	int ret;
-
-	if (fd < 0)
-		return false;
-	ret = client_ask(fd, json_pack("{s:s}", "request", "ping"), &answer, &ignored);
-	close(fd);
-	if (!ret)
-		json_decref(answer);
-	return !ret;
-}
-
-/* Until it forwards, or has failed. */
-static int engine_wait(struct forwarder *f, struct error *err)
-{
-	int64_t deadline = clock_now() + START_TIMEOUT;
-
-	while (!engine_answers(&f->engine)) {
-		if (child_ended(&f->child, err))
-			return -ECHILD;
-		if (clock_now() > deadline)
-			return error_set(err, -ETIMEDOUT, "napier does not answer after %d s",
-					 (int)(START_TIMEOUT / NSEC_PER_SEC));
-		clock_sleep(NSEC_PER_MSEC);
-	}
-	return 0;
-}
-
 static enum poller poller_of(enum forwarder_kind kind)
 {
 	switch (kind) {
@@ -175,23 +139,11 @@ static int settings_file(const char *settings, char port[2][128], struct error *
 static int cpus_ask(struct forwarder *f, const char *interface, const char *suffix,
 		    const struct cpuset *cpus, struct error *err)
 {
-	int fd = client_connect(&f->engine, err);
 	char port[32], list[128];
-	json_t *answer;
-	int ret;
 
-	if (fd < 0)
-		return fd;
 	snprintf(port, sizeof(port), "%s%s", interface, suffix);
 	cpuset_format(cpus, list, sizeof(list));
-	ret = client_ask(fd,
-			 json_pack("{s:s, s:s, s:{s:s}}", "request", "set", "port", port, "keys",
-				   "cpus", list),
-			 &answer, err);
-	close(fd);
-	if (!ret)
-		json_decref(answer);
-	return ret;
+	return engine_child_set(&f->engine, port, "cpus", list, err);
 }
 
 /* Each kind of thread on CPUs of its own. */
@@ -213,40 +165,39 @@ static int napier_start(struct forwarder *f, struct error *err)
 	const struct forwarder_site *site = f->site;
 	const char *netns = site->lab->namespace[site->ns].path;
 	bool tx = f->kind == FORWARDER_NAPIER_TX;
-	char name[32], port[2][128], cpus[128], file[32];
-	struct cpuset all = site->cpus;
-	const char *argv[] = {site->napier, "run",	"--run-dir", site->rundir, "--name",
-			      name,	    "--poller", NULL,	     port[0],	   port[1],
-			      NULL,	    NULL,	NULL};
-	int ret, fd = -1, n = 10;
+	char port[2][128], cpus[128], file[32];
+	struct engine_child_config config = {
+		.napier = site->napier,
+		.rundir = site->rundir,
+		.cpus = site->cpus,
+		.netns = -1,
+	};
+	const char *arguments[] = {
+		"--poller", poller_name(poller_of(f->kind)), port[0], port[1], NULL, NULL, NULL};
+	int ret, fd = -1;
 
-	argv[7] = poller_name(poller_of(f->kind));
-	for (size_t i = 0; i < sizeof(all.bits) / sizeof(*all.bits) && tx; i++)
-		all.bits[i] |= site->tx_cpus.bits[i];
-	netlab_engine_name(getpid(), name);
+	config.arguments = arguments;
+	for (size_t i = 0; i < sizeof(config.cpus.bits) / sizeof(*config.cpus.bits) && tx; i++)
+		config.cpus.bits[i] |= site->tx_cpus.bits[i];
 	for (int i = 0; i < 2; i++)
 		snprintf(port[i], sizeof(port[i]), "%s:%s,netns=%s%s", site->port,
 			 site->interface[i], netns, tx ? ",tx_napi=yes" : "");
 	if (!cpuset_empty(&site->cpus)) {
-		cpuset_format(&all, cpus, sizeof(cpus));
-		argv[n++] = "--cpus";
-		argv[n++] = cpus;
+		cpuset_format(&config.cpus, cpus, sizeof(cpus));
+		arguments[4] = "--cpus";
+		arguments[5] = cpus;
 	}
 	if (site->settings) {
 		fd = settings_file(site->settings, port, err);
 		if (fd < 0)
 			return fd;
 		snprintf(file, sizeof(file), "/proc/self/fd/%d", fd);
-		argv[8] = "--config";
-		argv[9] = file;
+		arguments[2] = "--config";
+		arguments[3] = file;
 	}
-	ret = rundir_find(&f->engine, site->rundir, name, err);
-	if (!ret)
-		ret = child_start(&f->child, argv, &all, err);
+	ret = engine_child_start(&config, &f->engine, err);
 	if (fd >= 0)
 		close(fd);
-	if (!ret)
-		ret = engine_wait(f, err);
 	return ret || !tx ? ret : tx_place(f, err);
 }
 
@@ -255,7 +206,7 @@ int forwarder_start(const struct forwarder_site *site, enum forwarder_kind kind,
 {
 	int ret = 0;
 
-	*out = (struct forwarder){.site = site, .kind = kind, .child = CHILD_NONE};
+	*out = (struct forwarder){.site = site, .kind = kind, .engine = ENGINE_CHILD_NONE};
 	switch (kind) {
 	case FORWARDER_KERNEL_THREADED:
 		ret = bridge_start(site, err);
@@ -286,8 +237,8 @@ int64_t forwarder_cpu(const struct forwarder *f)
 	int64_t sum = 0;
 	unsigned n;
 
-	if (f->child.pid)
-		return cputime_process(f->child.pid);
+	if (f->engine.child.pid)
+		return cputime_process(f->engine.child.pid);
 	if (f->kind != FORWARDER_KERNEL_THREADED)
 		return 0;
 	n = threads_find(f->site, pids);
@@ -298,31 +249,20 @@ int64_t forwarder_cpu(const struct forwarder *f)
 
 pid_t forwarder_pid(const struct forwarder *f)
 {
-	return f->child.pid;
+	return f->engine.child.pid;
 }
 
 int forwarder_polls(const struct forwarder *f, uint64_t *packets, uint64_t *polls)
 {
-	const struct counters_file *file;
-	struct error err;
+	struct engine_child_counts counts;
 	int ret;
 
-	if (!f->child.pid)
+	if (!forwarder_pid(f))
 		return -EOPNOTSUPP;
-	ret = counters_map(&f->engine, &file, &err);
-	if (ret)
-		return ret;
-	*packets = *polls = 0;
-	for (uint32_t i = 0; i < file->queues; i++) {
-		const struct queue_record *r = counters_queue_at(file, i);
-
-		if (!r->in_use)
-			continue;
-		*packets += counter_read(&r->napi.received);
-		*polls += counter_read(&r->napi.polls) - counter_read(&r->napi.empty_polls);
-	}
-	counters_unmap(file);
-	return 0;
+	ret = engine_child_counts(&f->engine, NULL, &counts);
+	*packets = counts.received;
+	*polls = counts.polls;
+	return ret;
 }
 
 int forwarder_stop(struct forwarder *f, struct error *err)
@@ -342,5 +282,5 @@ int forwarder_stop(struct forwarder *f, struct error *err)
 		netlab_rps_set(site->lab, site->ns, site->interface[0], -1, &ignored);
 	if (f->kind == FORWARDER_KERNEL || f->kind == FORWARDER_KERNEL_THREADED)
 		netlab_link_delete(site->lab, site->ns, BRIDGE, &ignored);
-	return child_stop(&f->child, err);
+	return engine_child_stop(&f->engine, err);
 }

@@ -6,10 +6,9 @@
 #ifndef LAB_FORWARDER_H
 #define LAB_FORWARDER_H
 
-#include "lab/child.h"
+#include "lab/engine_child.h"
 #include "lab/netlab.h"
 
-#include <control/rundir.h>
 #include <napier/napi.h>
 
 enum forwarder_kind {
@@ -48,8 +47,7 @@ struct forwarder_site {
 struct forwarder {
 	const struct forwarder_site *site;
 	enum forwarder_kind kind;
-	struct child child;
-	struct rundir engine; /* napier's: for control/client.h */
+	struct engine_child engine; /* napier's */
 };
 
 /*

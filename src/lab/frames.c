@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -27,6 +28,7 @@ struct frames_generator {
 	struct frames_config config;
 	uint8_t frame[FRAMES_MAX];
 	int netns, program, link;
+	pid_t tid; /* set before the first frame */
 	pthread_t thread;
 	_Atomic uint64_t sent;
 	_Atomic bool stop;
@@ -108,6 +110,7 @@ static void *generate(void *arg)
 	int64_t start = clock_now();
 	uint64_t skipped = 0;
 
+	g->tid = (pid_t)syscall(SYS_gettid);
 	if (setns(g->netns, CLONE_NEWNET)) {
 		g->failed = -errno;
 		return NULL;
@@ -250,6 +253,11 @@ int64_t frames_generator_cpu(const struct frames_generator *g)
 	clockid_t clock;
 
 	return pthread_getcpuclockid(g->thread, &clock) ? 0 : clock_read(clock);
+}
+
+pid_t frames_generator_thread(const struct frames_generator *g)
+{
+	return g->tid;
 }
 
 void frames_generator_stop(struct frames_generator *g)

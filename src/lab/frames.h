@@ -14,6 +14,7 @@
 #define LAB_FRAMES_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <napier/error.h>
 
@@ -45,6 +46,8 @@ int frames_generator_start(const struct frames_config *config, struct frames_gen
 uint64_t frames_generator_sent(const struct frames_generator *g);
 /* CPU time of its thread, ns: with all softirq work that ran on its back. */
 int64_t frames_generator_cpu(const struct frames_generator *g);
+/* Its thread. */
+pid_t frames_generator_thread(const struct frames_generator *g);
 void frames_generator_stop(struct frames_generator *g);
 
 int frames_sink_open(const char *netns, const char *interface, struct frames_sink **out,

@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <napier/error.h>
 
@@ -94,6 +95,10 @@ int netlab_offload_set(struct netlab *lab, unsigned ns, const char *interface,
  */
 int netlab_threaded_set(struct netlab *lab, unsigned ns, const char *interface, bool on,
 			struct error *err);
+
+/* Deferred interrupts: napi_defer_hard_irqs, and gro_flush_timeout in ns. */
+int netlab_defer_set(struct netlab *lab, unsigned ns, const char *interface, unsigned defer,
+		     unsigned flush, struct error *err);
 
 /* The interface's packets are worked on by this CPU's softirq (RPS); -1: where they arrive. */
 int netlab_rps_set(struct netlab *lab, unsigned ns, const char *interface, int cpu,

@@ -273,6 +273,18 @@ int netlab_threaded_set(struct netlab *lab, unsigned ns, const char *interface, 
 	return interface_write(lab, ns, interface, "threaded", on ? "1" : "0", err);
 }
 
+int netlab_defer_set(struct netlab *lab, unsigned ns, const char *interface, unsigned defer,
+		     unsigned flush, struct error *err)
+{
+	char text[16];
+	int ret;
+
+	snprintf(text, sizeof(text), "%u", defer);
+	ret = interface_write(lab, ns, interface, "napi_defer_hard_irqs", text, err);
+	snprintf(text, sizeof(text), "%u", flush);
+	return ret ? ret : interface_write(lab, ns, interface, "gro_flush_timeout", text, err);
+}
+
 int netlab_rps_set(struct netlab *lab, unsigned ns, const char *interface, int cpu,
 		   struct error *err)
 {

@@ -22,7 +22,7 @@ static const struct figures_form form = {
 		},
 };
 
-static int poller_measure(const struct pollers_plan *plan, struct figures *f, enum poller poller,
+static int poller_measure(const struct bench_plan *plan, struct figures *f, enum poller poller,
 			  double *cpu, struct error *err)
 {
 	struct figures_row *row = figures_row(f, poller_name(poller), "", "");
@@ -45,17 +45,18 @@ static int poller_measure(const struct pollers_plan *plan, struct figures *f, en
 	return 0;
 }
 
-static int cost_run(const struct pollers_plan *plan, struct figures *f, struct error *err)
+static int cost_run(const struct bench_plan *plan, struct figures *f, struct error *err)
 {
 	for (unsigned round = 0; round < plan->rounds; round++) {
 		double cpu[POLLER_RUNNER_MAX] = {0};
 
 		for (unsigned i = 0; i < POLLER_RUNNER_MAX; i++) {
-			enum poller poller = pollers_turn(round, i, POLLER_RUNNER_MAX);
+			enum poller poller = bench_turn(round, i, POLLER_RUNNER_MAX);
 			int rc;
 
-			pollers_progress(plan, round * POLLER_RUNNER_MAX + i, plan->rounds * POLLER_RUNNER_MAX,
-					 "cost: %s", poller_name(poller));
+			bench_progress(plan, round * POLLER_RUNNER_MAX + i,
+				       plan->rounds * POLLER_RUNNER_MAX, "cost: %s",
+				       poller_name(poller));
 			rc = poller_measure(plan, f, poller, &cpu[poller], err);
 			if (rc)
 				return rc;
@@ -67,7 +68,7 @@ static int cost_run(const struct pollers_plan *plan, struct figures *f, struct e
 	return 0;
 }
 
-const struct pollers_part pollers_cost = {
+const struct bench_part pollers_cost = {
 	.key = "cost",
 	.summary = "schedule, poll and complete, per event",
 	.form = &form,

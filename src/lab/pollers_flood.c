@@ -67,7 +67,7 @@ static int contestant_run(struct flood *b, struct figures *f, const struct conte
 	return 0;
 }
 
-static int flood_run(const struct pollers_plan *plan, struct figures *f, struct error *err)
+static int flood_run(const struct bench_plan *plan, struct figures *f, struct error *err)
 {
 	struct flood b = {
 		.plan = plan,
@@ -79,10 +79,10 @@ static int flood_run(const struct pollers_plan *plan, struct figures *f, struct 
 		return ret;
 	for (unsigned i = 0; i < plan->rounds * CONTESTANTS && !ret; i++) {
 		const struct contestant *who =
-			&contestants[pollers_turn(i / CONTESTANTS, i % CONTESTANTS, CONTESTANTS)];
+			&contestants[bench_turn(i / CONTESTANTS, i % CONTESTANTS, CONTESTANTS)];
 
-		pollers_progress(plan, i, plan->rounds * CONTESTANTS, "flood: %s %s", who->name,
-				 who->how);
+		bench_progress(plan, i, plan->rounds * CONTESTANTS, "flood: %s %s", who->name,
+			       who->how);
 		ret = contestant_run(&b, f, who, err);
 	}
 	if (plan->apart < 0)
@@ -91,7 +91,7 @@ static int flood_run(const struct pollers_plan *plan, struct figures *f, struct 
 	return ret;
 }
 
-const struct pollers_part pollers_flood = {
+const struct bench_part pollers_flood = {
 	.key = "flood",
 	.summary = "UDP at twice the capacity, the consumer on the same CPU",
 	.form = &form,

@@ -59,7 +59,7 @@ static const struct contestant contestants[] = {
 enum { CONTESTANTS = sizeof(contestants) / sizeof(*contestants) };
 
 struct forward {
-	const struct pollers_plan *plan;
+	const struct bench_plan *plan;
 	struct figures *figures;
 	struct site site;
 	int64_t window;
@@ -123,6 +123,8 @@ static int window_take(const struct forward *b, const struct forwarder *f,
 /* Of polls that found something; 0: not to be known. In a window of its own, as looking costs. */
 static double per_poll(struct forward *b, const struct forwarder *f)
 {
+	const char *interface = b->site.at.interface[0];
+	struct napi_watched watched = {0};
 	uint64_t packets[2] = {0}, polls[2] = {0};
 	struct napi_watch *watch = NULL;
 	struct error err;
@@ -130,14 +132,16 @@ static double per_poll(struct forward *b, const struct forwarder *f)
 	if (f->kind == FORWARDER_NONE)
 		return 0;
 	if (forwarder_polls(f, &packets[0], &polls[0]) == -EOPNOTSUPP &&
-	    napi_watch_open(b->site.at.interface[0], &watch, &err)) {
+	    napi_watch_open(&interface, 1, &watch, &err)) {
 		figures_note(b->figures, "The kernel's packets a poll are not known: %.200s.",
 			     err.text);
 		return 0;
 	}
 	clock_sleep(b->window / 2);
 	if (watch) {
-		napi_watch_read(watch, &packets[1], &polls[1]);
+		napi_watch_read(watch, interface, &watched);
+		packets[1] = watched.packets;
+		polls[1] = watched.polls;
 		napi_watch_close(watch);
 	} else {
 		forwarder_polls(f, &packets[1], &polls[1]);
@@ -178,7 +182,7 @@ static int loads_run(struct forward *b, const struct contestant *who, const stru
 		.interface = who->kind == FORWARDER_NONE ? "cable" : "out",
 		.frame = frame,
 		.length = FRAME,
-		.cpu = b->plan->apart < 0 ? b->plan->cpu : b->plan->apart,
+		.cpu = bench_apart(b->plan),
 	};
 
 	frames_plain(frame, site_sink, site_source, FRAME);
@@ -248,12 +252,11 @@ static int rounds_run(struct forward *b, struct error *err)
 		for (unsigned i = 0; i < CONTESTANTS; i++) {
 			/* The cable first, as the others are told less it. */
 			const struct contestant *who =
-				&contestants[i ? 1 + pollers_turn(round, i - 1, CONTESTANTS - 1)
-					       : 0];
+				&contestants[i ? 1 + bench_turn(round, i - 1, CONTESTANTS - 1) : 0];
 			int ret;
 
-			pollers_progress(b->plan, round * CONTESTANTS + i,
-					 b->plan->rounds * CONTESTANTS, "forward: %s", who->name);
+			bench_progress(b->plan, round * CONTESTANTS + i,
+				       b->plan->rounds * CONTESTANTS, "forward: %s", who->name);
 			ret = contestant_run(b, who, err);
 			if (ret)
 				return ret;
@@ -262,7 +265,7 @@ static int rounds_run(struct forward *b, struct error *err)
 	return 0;
 }
 
-static int forward_run(const struct pollers_plan *plan, struct figures *f, struct error *err)
+static int forward_run(const struct bench_plan *plan, struct figures *f, struct error *err)
 {
 	struct forward b = {
 		.plan = plan,
@@ -278,7 +281,7 @@ static int forward_run(const struct pollers_plan *plan, struct figures *f, struc
 	return ret;
 }
 
-const struct pollers_part pollers_forward = {
+const struct bench_part pollers_forward = {
 	.key = "forward",
 	.summary = "frames/s and CPU a frame on veth, and the kernel's modes",
 	.form = &form,

@@ -29,7 +29,7 @@ static const struct figures_form form = {
 		},
 };
 
-static int single_measure(const struct pollers_plan *plan, struct events *events,
+static int single_measure(const struct bench_plan *plan, struct events *events,
 			  struct events_sample *s, struct error *err)
 {
 	struct events_single how = {
@@ -42,7 +42,7 @@ static int single_measure(const struct pollers_plan *plan, struct events *events
 	return events_single(events, &how, s, err);
 }
 
-static int cell_measure(const struct pollers_plan *plan, struct figures *f, enum poller poller,
+static int cell_measure(const struct bench_plan *plan, struct figures *f, enum poller poller,
 			bool single, unsigned napis, double *cost, struct error *err)
 {
 	struct events_config config = pollers_events(plan, f, poller, napis);
@@ -69,14 +69,14 @@ static int cell_measure(const struct pollers_plan *plan, struct figures *f, enum
 }
 
 /* One poller, one load, all counts: next to each other in time, as their ratio is what matters. */
-static int row_measure(const struct pollers_plan *plan, struct figures *f, enum poller poller,
+static int row_measure(const struct bench_plan *plan, struct figures *f, enum poller poller,
 		       bool single, unsigned round, struct error *err)
 {
 	struct figures_row *row = figures_row(f, poller_name(poller), single ? "one" : "all", "");
 	double cost[COUNTS];
 
 	for (unsigned i = 0; i < COUNTS; i++) {
-		unsigned at = pollers_turn(round, i, COUNTS);
+		unsigned at = bench_turn(round, i, COUNTS);
 		int rc = cell_measure(plan, f, poller, single, counts[at], &cost[at], err);
 
 		if (rc)
@@ -95,18 +95,18 @@ static int row_measure(const struct pollers_plan *plan, struct figures *f, enum 
 	return 0;
 }
 
-static int scale_run(const struct pollers_plan *plan, struct figures *f, struct error *err)
+static int scale_run(const struct bench_plan *plan, struct figures *f, struct error *err)
 {
 	const unsigned rows = 2 * POLLER_RUNNER_MAX;
 
 	for (unsigned i = 0; i < plan->rounds * rows; i++) {
-		unsigned turn = pollers_turn(i / rows, i % rows, rows);
+		unsigned turn = bench_turn(i / rows, i % rows, rows);
 		int rc;
 
 		/* It never sleeps: of single events it only tells how far apart they are. */
 		if (turn / 2 == POLLER_BUSY_POLL && turn % 2)
 			continue;
-		pollers_progress(plan, i, plan->rounds * rows, "scale: %s", poller_name(turn / 2));
+		bench_progress(plan, i, plan->rounds * rows, "scale: %s", poller_name(turn / 2));
 		rc = row_measure(plan, f, turn / 2, turn % 2, i / rows, err);
 		if (rc)
 			return rc;
@@ -114,7 +114,7 @@ static int scale_run(const struct pollers_plan *plan, struct figures *f, struct 
 	return 0;
 }
 
-const struct pollers_part pollers_scale = {
+const struct bench_part pollers_scale = {
 	.key = "scale",
 	.summary = "1 to 1024 NAPIs",
 	.form = &form,

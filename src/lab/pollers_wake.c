@@ -31,7 +31,7 @@ static const struct figures_form form = {
 };
 
 struct wake {
-	const struct pollers_plan *plan;
+	const struct bench_plan *plan;
 	struct figures *figures;
 	struct histogram *round, *all[POLLER_RUNNER_MAX][2];
 };
@@ -92,10 +92,10 @@ static int rounds_run(struct wake *w, struct error *err)
 	int rc = 0;
 
 	for (unsigned i = 0; i < w->plan->rounds * cells && !rc; i++) {
-		unsigned turn = pollers_turn(i / cells, i % cells, cells);
+		unsigned turn = bench_turn(i / cells, i % cells, cells);
 
-		pollers_progress(w->plan, i, w->plan->rounds * cells, "wake: %s%s",
-				 poller_name(turn / 2), turn % 2 ? ", beside a hog" : "");
+		bench_progress(w->plan, i, w->plan->rounds * cells, "wake: %s%s",
+			       poller_name(turn / 2), turn % 2 ? ", beside a hog" : "");
 		rc = poller_measure(w, turn / 2, turn % 2, err);
 	}
 	return rc;
@@ -114,7 +114,7 @@ static void percentiles_pool(struct wake *w)
 	}
 }
 
-static int wake_run(const struct pollers_plan *plan, struct figures *f, struct error *err)
+static int wake_run(const struct bench_plan *plan, struct figures *f, struct error *err)
 {
 	struct histogram *h = malloc((2 * POLLER_RUNNER_MAX + 1) * sizeof(*h));
 	struct wake w = {.plan = plan, .figures = f, .round = h};
@@ -135,7 +135,7 @@ static int wake_run(const struct pollers_plan *plan, struct figures *f, struct e
 	return rc;
 }
 
-const struct pollers_part pollers_wake = {
+const struct bench_part pollers_wake = {
 	.key = "wake",
 	.summary = "from an interrupt to the poll, idle and beside a CPU hog",
 	.form = &form,

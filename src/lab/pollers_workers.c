@@ -71,7 +71,7 @@ static struct figures_row *row_of(struct workers *w, unsigned level)
 
 static int wake_measure(struct workers *w, unsigned level, struct error *err)
 {
-	const struct pollers_plan *plan = w->flood.plan;
+	const struct bench_plan *plan = w->flood.plan;
 	struct events_config config = pollers_events(plan, w->figures, POLLER_WORKQUEUE, 1);
 	struct events_single how = {
 		.duration = (plan->quick ? 30 : 1000) * NSEC_PER_MSEC,
@@ -127,14 +127,14 @@ static int consumer_measure(struct workers *w, unsigned level, struct error *err
 
 static int rounds_run(struct workers *w, struct error *err)
 {
-	const struct pollers_plan *plan = w->flood.plan;
+	const struct bench_plan *plan = w->flood.plan;
 	int rc = 0;
 
 	for (unsigned i = 0; i < plan->rounds * LEVELS && !rc; i++) {
-		unsigned level = pollers_turn(i / LEVELS, i % LEVELS, LEVELS);
+		unsigned level = bench_turn(i / LEVELS, i % LEVELS, LEVELS);
 
-		pollers_progress(plan, i, plan->rounds * LEVELS, "workers: %s",
-				 levels[level].who.name);
+		bench_progress(plan, i, plan->rounds * LEVELS, "workers: %s",
+			       levels[level].who.name);
 		rc = wake_measure(w, level, err);
 		if (!rc)
 			rc = consumer_measure(w, level, err);
@@ -150,7 +150,7 @@ static int rounds_run(struct workers *w, struct error *err)
 	return rc;
 }
 
-static int workers_run(const struct pollers_plan *plan, struct figures *f, struct error *err)
+static int workers_run(const struct bench_plan *plan, struct figures *f, struct error *err)
 {
 	struct histogram *h = malloc((2 * LEVELS + 1) * sizeof(*h));
 	struct workers w = {
@@ -177,7 +177,7 @@ static int workers_run(const struct pollers_plan *plan, struct figures *f, struc
 	return rc;
 }
 
-const struct pollers_part pollers_workers = {
+const struct bench_part pollers_workers = {
 	.key = "workers",
 	.summary = "priority of the workqueue's threads, a consumer beside them",
 	.form = &form,

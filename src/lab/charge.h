@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * charge: who worked for the traffic between two moments, each bit of CPU time charged once.
+ *
+ * A thread's CPU time contains the softirq that ran on its back, whoever it was for: the sender's
+ * contains most of what the receiver's interface costs. So softirq is taken out of all threads, and
+ * is one sum with the kernel's other helpers: ksoftirqd (its softirq) and the threads of threaded
+ * NAPIs. What other programs do is in none of the sums, unless they use the network, too.
+ */
+#ifndef LAB_CHARGE_H
+#define LAB_CHARGE_H
+
+#include <stdbool.h>
+
+#include "lab/napi_watch.h"
+
+enum charge_party {
+	CHARGE_SENDER,
+	CHARGE_RECEIVER, /* the program that gets the data */
+	CHARGE_ENGINE,
+	CHARGE_KERNEL, /* softirq, wherever it ran, and NAPI threads */
+	CHARGE_PARTIES
+};
+
+enum { CHARGE_INTERFACES = 4 };
+
+struct charge_config {
+	const struct napi_watch *watch;
+	pid_t sender, receiver; /* threads of this process; 0: none */
+	/* The engine's process; this one: all of its threads but the two above and the caller. */
+	pid_t engine; /* 0: none */
+	/* Whose NAPI threads are the kernel's part; "" is the CPUs' backlogs. */
+	const char *interface[CHARGE_INTERFACES];
+	bool theirs; /* and of softirq only what worked for those: else all of it */
+};
+
+/* CPU time so far, ns, by party. What it was earlier is subtracted by the caller. */
+void charge_read(const struct charge_config *config, int64_t ns[CHARGE_PARTIES]);
+
+#endif
