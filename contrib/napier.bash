@@ -17,8 +17,9 @@ _napier_cpus() {
 		sort -u
 }
 
+# Of the benchmark that was named.
 _napier_parts() {
-	napier bench --help 2>/dev/null | sed -n 's/^  \([a-z]*\)  .*/\1/p'
+	napier bench --help 2>/dev/null | sed -n "/^$1: /,/^$/s/^  \([a-z]*\)  .*/\1/p"
 }
 
 # Names of ports and queues of the engine that the command line is about.
@@ -87,7 +88,7 @@ _napier_words() {
 		esac
 		;;
 	bench)
-		[ "$before" -eq 0 ] && echo pollers
+		[ "$before" -eq 0 ] && printf '%s\n' pollers delivery
 		;;
 	port)
 		case $before in
@@ -132,7 +133,7 @@ _napier_value() {
 	-c | --config) compgen -f -- "$cur" ;;
 	--handler) printf '%s\n' bridge drop ;;
 	--host) _napier_interfaces | sed 's/^/xdp:/' ;;
-	--only) _napier_parts ;;
+	--only) _napier_parts "$first" ;;
 	--poller) printf '%s\n' $(_napier_pollers) ;;
 	esac
 }

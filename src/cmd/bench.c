@@ -9,6 +9,7 @@
 #include <napier/napier.h>
 
 #include <lab/cputime.h>
+#include <lab/delivery.h>
 #include <lab/pollers.h>
 
 #include <cmd/bench_print.h>
@@ -20,6 +21,14 @@
 
 enum { PARTS_MAX = 16 };
 
+/* What can be measured. */
+static const struct bench {
+	const char *name;
+	const struct bench_part *const *parts;
+} benches[] = {{"pollers", pollers_parts}, {"delivery", delivery_parts}};
+
+enum { BENCHES = sizeof(benches) / sizeof(*benches) };
+
 static void progress_line(void *arg, const char *what, unsigned done, unsigned total)
 {
 	(void)arg;
@@ -27,7 +36,7 @@ static void progress_line(void *arg, const char *what, unsigned done, unsigned t
 	fflush(stderr);
 }
 
-static json_t *environment_json(const struct pollers_plan *plan)
+static json_t *environment_json(const struct bench_plan *plan)
 {
 	struct utsname system;
 
@@ -37,11 +46,12 @@ static json_t *environment_json(const struct pollers_plan *plan)
 			 plan->cpu, "event_cpu", plan->apart < 0 ? plan->cpu : plan->apart);
 }
 
-static int json_print(const struct pollers_plan *plan, json_t *parts)
+static int json_print(const struct bench *bench, const struct bench_plan *plan, json_t *parts)
 {
-	json_t *o = json_pack("{s:s, s:s, s:b, s:i, s:o, s:o}", "version", napier_version(),
-			      "bench", "pollers", "quick", plan->quick, "rounds", (int)plan->rounds,
-			      "environment", environment_json(plan), "parts", parts);
+	json_t *o =
+		json_pack("{s:s, s:s, s:b, s:i, s:o, s:o}", "version", napier_version(), "bench",
+			  bench->name, "quick", plan->quick, "rounds", (int)plan->rounds,
+			  "environment", environment_json(plan), "parts", parts);
 	int rc = !o || json_dumpf(o, stdout, JSON_INDENT(2)) ? -ENOMEM : 0;
 
 	putchar('\n');
@@ -49,7 +59,7 @@ static int json_print(const struct pollers_plan *plan, json_t *parts)
 	return rc ? complain("no memory for the JSON") : DONE;
 }
 
-static int part_run(const struct pollers_plan *plan, const struct pollers_part *part, json_t *parts)
+static int part_run(const struct bench_plan *plan, const struct bench_part *part, json_t *parts)
 {
 	struct figures *f = figures_create(part->form);
 	pid_t self = getpid();
@@ -85,8 +95,8 @@ static int part_run(const struct pollers_plan *plan, const struct pollers_part *
 	return DONE;
 }
 
-static int pollers_go(const struct pollers_plan *plan, const struct pollers_part **chosen,
-		      bool json)
+static int parts_run(const struct bench *bench, const struct bench_plan *plan,
+		     const struct bench_part **chosen, bool json)
 {
 	json_t *parts = json ? json_array() : NULL;
 	int rc = DONE;
@@ -99,32 +109,32 @@ static int pollers_go(const struct pollers_plan *plan, const struct pollers_part
 	for (; *chosen && rc == DONE; chosen++)
 		rc = part_run(plan, *chosen, parts);
 	if (json && rc == DONE)
-		return json_print(plan, parts);
+		return json_print(bench, plan, parts);
 	json_decref(parts);
 	return rc;
 }
 
-static const char *parts_list(char *text, size_t size)
+static const char *parts_list(const struct bench *bench, char *text, size_t size)
 {
 	size_t length = 0;
 
-	for (unsigned i = 0; pollers_parts[i] && length < size; i++)
+	for (unsigned i = 0; bench->parts[i] && length < size; i++)
 		length += (size_t)snprintf(text + length, size - length, "%s%s", i ? ", " : "",
-					   pollers_parts[i]->key);
+					   bench->parts[i]->key);
 	return text;
 }
 
-static const struct pollers_part *part_find(const char *key)
+static const struct bench_part *part_find(const struct bench *bench, const char *key)
 {
-	for (unsigned i = 0; pollers_parts[i]; i++) {
-		if (!strcmp(key, pollers_parts[i]->key))
-			return pollers_parts[i];
+	for (unsigned i = 0; bench->parts[i]; i++) {
+		if (!strcmp(key, bench->parts[i]->key))
+			return bench->parts[i];
 	}
 	return NULL;
 }
 
-static int options_read(int argc, char **argv, struct pollers_plan *plan,
-			const struct pollers_part **chosen, bool *json)
+static int options_read(const struct bench *bench, int argc, char **argv, struct bench_plan *plan,
+			const struct bench_part **chosen, bool *json)
 {
 	static const struct option options[] = {
 		{"json", no_argument, NULL, 'j'},
@@ -150,10 +160,10 @@ static int options_read(int argc, char **argv, struct pollers_plan *plan,
 		case 'o':
 			if (n == PARTS_MAX)
 				return misused("bench: --only: at most %d parts", PARTS_MAX);
-			chosen[n] = part_find(optarg);
+			chosen[n] = part_find(bench, optarg);
 			if (!chosen[n++])
 				return misused("bench: --only %s: the parts are %s", optarg,
-					       parts_list(list, sizeof(list)));
+					       parts_list(bench, list, sizeof(list)));
 			break;
 		default:
 			rc = which_option(&command_bench, &which, option, argv);
@@ -162,67 +172,68 @@ static int options_read(int argc, char **argv, struct pollers_plan *plan,
 		}
 	}
 	if (optind < argc)
-		return misused("bench pollers: \"%s\": it takes no arguments", argv[optind]);
-	for (unsigned i = 0; !n && pollers_parts[i]; i++)
-		chosen[i] = pollers_parts[i];
+		return misused("bench %s: \"%s\": it takes no arguments", bench->name,
+			       argv[optind]);
+	for (unsigned i = 0; !n && bench->parts[i]; i++)
+		chosen[i] = bench->parts[i];
 	return -1;
 }
 
-static int pollers_run(int argc, char **argv)
+static int bench_go(const struct bench *bench, int argc, char **argv)
 {
-	const struct pollers_part *chosen[PARTS_MAX + 1] = {NULL};
-	struct pollers_plan plan = {.rounds = 4, .rundir = RUNDIR};
+	const struct bench_part *chosen[PARTS_MAX + 1] = {NULL};
+	struct bench_plan plan = {.rounds = 4, .rundir = RUNDIR};
 	static char self[4096];
 	bool json = false;
-	int rc = options_read(argc, argv, &plan, chosen, &json);
+	int rc = options_read(bench, argc, argv, &plan, chosen, &json);
 
 	if (rc >= 0)
 		return rc;
 	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
 		return complain("/proc/self/exe: %s", strerror(errno));
 	plan.napier = self;
-	pollers_cpus(&plan);
+	bench_cpus(&plan);
 	if (isatty(STDERR_FILENO))
 		plan.progress = progress_line;
-	return pollers_go(&plan, chosen, json);
+	return parts_run(bench, &plan, chosen, json);
 }
 
-/* What can be measured; each takes the arguments from its own name on. */
-static const struct {
-	const char *name;
-	int (*run)(int argc, char **argv);
-} benches[] = {{"pollers", pollers_run}};
-
+/* Each takes the arguments from its own name on. */
 static int bench_run(int argc, char **argv)
 {
 	struct which which;
 
-	for (size_t i = 0; argc > 1 && i < sizeof(benches) / sizeof(*benches); i++) {
+	for (size_t i = 0; argc > 1 && i < BENCHES; i++) {
 		if (!strcmp(argv[1], benches[i].name))
-			return benches[i].run(argc - 1, argv + 1);
+			return bench_go(&benches[i], argc - 1, argv + 1);
 	}
 	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
 		return which_option(&command_bench, &which, 'h', argv);
 	if (argc > 1)
-		return misused("bench: \"%s\": it measures pollers: see napier bench --help",
-			       argv[1]);
-	return misused("bench: say what to measure: pollers");
+		return misused(
+			"bench: \"%s\": it measures pollers, or delivery: see napier bench --help",
+			argv[1]);
+	return misused("bench: say what to measure: pollers, or delivery");
 }
 
 const struct command command_bench = {
 	.name = "bench",
-	.summary = "measure every poller, and the kernel's own",
-	.usage = "Usage: napier bench pollers [OPTION…]\n"
-		 "Measures every poller, interleaved and in rounds, and prints a table for each "
-		 "part:\n"
+	.summary = "measure every poller, delivery, and the kernel's own",
+	.usage = "Usage: napier bench pollers|delivery [OPTION…]\n"
+		 "Measures interleaved and in rounds, and prints a table for each part.\n\n"
+		 "pollers: every poller, and the kernel's own\n"
 		 "  cost      schedule, poll and complete, per event\n"
 		 "  wake      from an interrupt to the poll, idle and beside a CPU hog\n"
 		 "  scale     1 to 1024 NAPIs\n"
 		 "  forward   frames/s and CPU a frame on veth, and the kernel's modes\n"
 		 "  flood     UDP at twice the capacity, the consumer on the same CPU\n"
-		 "  workers   priority of the workqueue's threads, a consumer beside them\n"
+		 "  workers   priority of the workqueue's threads, a consumer beside them\n\n"
+		 "delivery: to the host's stack and to sockets, and the kernel's own way\n"
+		 "  stream    TCP through the host handler, with and without GRO\n"
+		 "  rr        UDP request and response: latency, transactions, CPU\n"
+		 "  rate      64-byte UDP frames received a second, and per CPU second\n\n"
 		 "Takes some minutes and leaves nothing behind. Compare figures of one run, not "
-		 "of two. The last\nthree parts need root.\n\n"
+		 "of two.\nforward, flood, workers and delivery need root.\n\n"
 		 "  -j, --json           figures as JSON\n"
 		 "      --only PART      that part; may be given several times\n"
 		 "      --quick          a few seconds: shows that it works, not how well\n"

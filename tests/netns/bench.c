@@ -1,94 +1,45 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* napier bench pollers, quick: every part measures something of everybody, and leaves nothing. */
-#include "lab_run.h"
+#include "bench_rig.h"
 
-#include <string.h>
 #include <sys/wait.h>
 
 #include <napier/napi.h>
 
-static pid_t bench_start(const char *part, int *out)
-{
-	const char *const arguments[] = {"bench", "pollers", "--quick", "-j", "--only", part, NULL};
-
-	return lab_run_start(arguments, false, out);
-}
-
-/* The part's object; the caller gives *whole back. */
-static json_t *part_run(const char *part, json_t **whole)
-{
-	json_t *parts, *one;
-	int out;
-	pid_t pid = bench_start(part, &out);
-
-	*whole = lab_run_answer(pid, out);
-	parts = json_object_get(*whole, "parts");
-	assert_int_equal(json_array_size(parts), 1);
-	one = json_array_get(parts, 0);
-	assert_string_equal(json_string_value(json_object_get(one, "part")), part);
-	return one;
-}
-
-/* Rows, those that were left out or in which nothing happened included; how many have the key. */
-static unsigned rows_with(const json_t *part, size_t rows, const char *key)
-{
-	const json_t *array = json_object_get(part, "rows");
-	unsigned n = 0;
-
-	assert_true(json_array_size(array) <= rows);
-	assert_true(json_array_size(array) + json_array_size(json_object_get(part, "notes")) >=
-		    rows);
-	for (size_t i = 0; i < json_array_size(array); i++) {
-		const json_t *figure = json_object_get(json_array_get(array, i), key);
-
-		assert_non_null(figure);
-		if (json_is_null(figure))
-			continue;
-		assert_true(json_is_real(json_object_get(figure, "value")));
-		assert_int_equal(json_array_size(json_object_get(figure, "rounds")), 1);
-		n++;
-	}
-	return n;
-}
-
-static double value_of(const json_t *part, size_t row, const char *key)
-{
-	const json_t *figure =
-		json_object_get(json_array_get(json_object_get(part, "rows"), row), key);
-
-	return json_real_value(json_object_get(figure, "value"));
-}
-
 static void cost(void **state)
 {
-	json_t *whole, *part = part_run("cost", &whole);
+	json_t *whole, *part = bench_part_run("pollers", "cost", &whole);
 
 	(void)state;
-	assert_int_equal(rows_with(part, POLLER_RUNNER_MAX, "ns_per_event"), POLLER_RUNNER_MAX);
-	assert_true(value_of(part, POLLER_SOFTIRQ, "ratio_to_softirq") == 1);
+	assert_int_equal(bench_rows_with(part, POLLER_RUNNER_MAX, "ns_per_event"),
+			 POLLER_RUNNER_MAX);
+	assert_true(bench_value(part, POLLER_SOFTIRQ, "ratio_to_softirq") == 1);
 	/* Each event of these is scheduled, polled and completed once; but for the last ones. */
-	assert_true(value_of(part, POLLER_SOFTIRQ, "completes_per_event") > 0.9);
-	assert_true(value_of(part, POLLER_THREAD, "completes_per_event") > 0.9);
-	assert_true(value_of(part, POLLER_BUSY_POLL, "completes_per_event") == 0);
+	assert_true(bench_value(part, POLLER_SOFTIRQ, "completes_per_event") > 0.9);
+	assert_true(bench_value(part, POLLER_THREAD, "completes_per_event") > 0.9);
+	assert_true(bench_value(part, POLLER_BUSY_POLL, "completes_per_event") == 0);
 	json_decref(whole);
 }
 
 static void wake(void **state)
 {
-	json_t *whole, *part = part_run("wake", &whole);
+	json_t *whole, *part = bench_part_run("pollers", "wake", &whole);
 
 	(void)state;
-	assert_int_equal(rows_with(part, 2 * POLLER_RUNNER_MAX, "events"), 2 * POLLER_RUNNER_MAX);
+	assert_int_equal(bench_rows_with(part, 2 * POLLER_RUNNER_MAX, "events"),
+			 2 * POLLER_RUNNER_MAX);
 	json_decref(whole);
 }
 
 static void scale(void **state)
 {
-	json_t *whole, *part = part_run("scale", &whole);
+	json_t *whole, *part = bench_part_run("pollers", "scale", &whole);
 
 	(void)state;
-	assert_int_equal(rows_with(part, 2 * POLLER_RUNNER_MAX - 1, "1"), 2 * POLLER_RUNNER_MAX - 1);
-	assert_int_equal(rows_with(part, 2 * POLLER_RUNNER_MAX - 1, "1024"), 2 * POLLER_RUNNER_MAX - 1);
+	assert_int_equal(bench_rows_with(part, 2 * POLLER_RUNNER_MAX - 1, "1"),
+			 2 * POLLER_RUNNER_MAX - 1);
+	assert_int_equal(bench_rows_with(part, 2 * POLLER_RUNNER_MAX - 1, "1024"),
+			 2 * POLLER_RUNNER_MAX - 1);
 	json_decref(whole);
 }
 
@@ -97,32 +48,32 @@ static void scale(void **state)
  */
 static void forward(void **state)
 {
-	json_t *whole, *part = part_run("forward", &whole);
+	json_t *whole, *part = bench_part_run("pollers", "forward", &whole);
 
 	(void)state;
-	assert_true(rows_with(part, 4 + POLLER_RUNNER_MAX, "mframes_per_second") > 3);
-	assert_true(rows_with(part, 4 + POLLER_RUNNER_MAX, "packets_per_poll_saturated") > 2);
-	assert_true(rows_with(part, 4 + POLLER_RUNNER_MAX, "own_cpu_ns_per_frame") > 3);
-	assert_true(rows_with(part, 4 + POLLER_RUNNER_MAX, "ksoftirqd_cpu_ns_per_frame") > 3);
-	assert_true(rows_with(part, 4 + POLLER_RUNNER_MAX, "generator_cpu_ns_per_frame") > 3);
+	assert_true(bench_rows_with(part, 4 + POLLER_RUNNER_MAX, "mframes_per_second") > 3);
+	assert_true(bench_rows_with(part, 4 + POLLER_RUNNER_MAX, "packets_per_poll_saturated") > 2);
+	assert_true(bench_rows_with(part, 4 + POLLER_RUNNER_MAX, "own_cpu_ns_per_frame") > 3);
+	assert_true(bench_rows_with(part, 4 + POLLER_RUNNER_MAX, "ksoftirqd_cpu_ns_per_frame") > 3);
+	assert_true(bench_rows_with(part, 4 + POLLER_RUNNER_MAX, "generator_cpu_ns_per_frame") > 3);
 	json_decref(whole);
 }
 
 static void flood(void **state)
 {
-	json_t *whole, *part = part_run("flood", &whole);
+	json_t *whole, *part = bench_part_run("pollers", "flood", &whole);
 
 	(void)state;
-	assert_true(rows_with(part, 6 + POLLER_RUNNER_MAX, "delivered_percent") > 3);
+	assert_true(bench_rows_with(part, 6 + POLLER_RUNNER_MAX, "delivered_percent") > 3);
 	json_decref(whole);
 }
 
 static void workers(void **state)
 {
-	json_t *whole, *part = part_run("workers", &whole);
+	json_t *whole, *part = bench_part_run("pollers", "workers", &whole);
 
 	(void)state;
-	assert_true(rows_with(part, 5, "capacity_per_second") > 2);
+	assert_true(bench_rows_with(part, 5, "capacity_per_second") > 2);
 	json_decref(whole);
 }
 
@@ -136,7 +87,7 @@ static void interrupted(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		int out, status;
-		pid_t pid = bench_start(cases[i].part, &out);
+		pid_t pid = bench_start("pollers", cases[i].part, &out);
 
 		status = lab_run_interrupt(pid, out, cases[i].after_ms);
 		assert_true(!WIFEXITED(status) || WEXITSTATUS(status));
