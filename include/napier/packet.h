@@ -59,7 +59,7 @@ struct packet {
 	/* The pool's own, while the packet is free. */
 	uint32_t batch_count;
 	_Atomic uint32_t batch_below;
-	/* Not 0 while a device has the frame: the mark of its port, which alone may touch it. */
+	/* Not 0 while a device or a socket has it: the mark of that, which alone may touch it. */
 	_Atomic uint32_t holder;
 } __attribute__((aligned(64)));
 

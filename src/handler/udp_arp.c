@@ -40,7 +40,7 @@ void udp_arp_ask(struct context *context, const struct udp_link *link, struct ip
 
 	if (!packet_alloc(&context->cache, &p, 1))
 		return; /* as if it had been lost on the way: it is asked again */
-	udp_ethernet_write(p->data, mac ? mac : UINT64_C(0xffffffffffff), link->mac, TYPE_ARP);
+	udp_ethernet_write(p->data, mac ? mac : UINT64_C(0xffffffffffff), link->mac, ETHERTYPE_ARP);
 	arp_write(p->data + ETHERNET_HEADER, ARP_REQUEST, link->mac, sender, 0, target);
 	packet_pad(p, ETHERNET_HEADER + ARP_SIZE);
 	port_transmit(context, link->port, &p, 1);
@@ -50,7 +50,7 @@ static void arp_answer(struct udp_frame *f, uint64_t mac, struct ip from, struct
 {
 	struct packet *p = f->p;
 
-	udp_ethernet_write(p->data, mac, f->link->mac, TYPE_ARP);
+	udp_ethernet_write(p->data, mac, f->link->mac, ETHERTYPE_ARP);
 	arp_write(f->ip, ARP_REPLY, f->link->mac, own, mac, from);
 	p->flags = 0;
 	packet_pad(p, ETHERNET_HEADER + ARP_SIZE);

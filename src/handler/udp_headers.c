@@ -29,10 +29,10 @@ uint8_t *udp_ip_write(uint8_t *payload, uint32_t len, struct ip from, struct ip 
 	uint8_t *ip;
 
 	if (ip_is4(to)) {
-		ip = payload - IPV4_HEADER;
+		ip = payload - IPV4_HEADER_MIN;
 		ip[0] = 0x45;
 		ip[1] = 0;
-		store16(ip + 2, (uint16_t)(IPV4_HEADER + len));
+		store16(ip + 2, (uint16_t)(IPV4_HEADER_MIN + len));
 		store16(ip + 4, 0);
 		store16(ip + 6, 0x4000); /* don't fragment: then the id means nothing */
 		ip[8] = ttl;
@@ -40,7 +40,7 @@ uint8_t *udp_ip_write(uint8_t *payload, uint32_t len, struct ip from, struct ip 
 		store16(ip + 10, 0);
 		memcpy(ip + 12, ip_bytes4(&from), 4);
 		memcpy(ip + 16, ip_bytes4(&to), 4);
-		store16_raw(ip + 10, checksum_finish(checksum_add(0, ip, IPV4_HEADER)));
+		store16_raw(ip + 10, checksum_finish(checksum_add(0, ip, IPV4_HEADER_MIN)));
 		return ip;
 	}
 	ip = payload - IPV6_HEADER;
@@ -62,7 +62,7 @@ void udp_frame_write(struct packet *p, uint8_t *ip, uint32_t len, uint64_t to,
 	p->total = p->len;
 	p->next = NULL;
 	p->flags = PACKET_CSUM_VALID;
-	udp_ethernet_write(p->data, to, link->mac, four ? TYPE_IPV4 : TYPE_IPV6);
+	udp_ethernet_write(p->data, to, link->mac, four ? ETHERTYPE_IPV4 : ETHERTYPE_IPV6);
 }
 
 void udp_headers_write(struct packet *p, uint8_t *payload, uint32_t len, const struct udp_way *way)

@@ -53,7 +53,7 @@ static void quoted_error(struct udp_frame *f, const uint8_t *at, uint32_t len)
 	struct udp_endpoint *e;
 	struct ip from, to;
 
-	if (len < header + UDP_HEADER || header < IPV4_HEADER || at[0] >> 4 != (four ? 4 : 6) ||
+	if (len < header + UDP_HEADER || header < IPV4_HEADER_MIN || at[0] >> 4 != (four ? 4 : 6) ||
 	    at[four ? 9 : 6] != PROTOCOL_UDP)
 		return;
 	from = four ? ip_load4(at + 12) : ip_load6(at + 8);
@@ -70,7 +70,7 @@ static void quoted_error(struct udp_frame *f, const uint8_t *at, uint32_t len)
 static void error_input(struct udp_frame *f, bool port_unreachable)
 {
 	atomic_fetch_add_explicit(&f->udp->errors_received, 1, memory_order_relaxed);
-	if (port_unreachable && f->len > ICMP_HEADER + IPV4_HEADER)
+	if (port_unreachable && f->len > ICMP_HEADER + IPV4_HEADER_MIN)
 		quoted_error(f, f->at + ICMP_HEADER, f->len - ICMP_HEADER);
 	udp_frame_end(f);
 }

@@ -10,15 +10,6 @@
 
 #include <core/segment.h>
 
-#define EXTENSIONS_MAX 8
-
-enum {
-	NEXT_HOP_BY_HOP = 0,
-	NEXT_ROUTING = 43,
-	NEXT_FRAGMENT = 44,
-	NEXT_DESTINATION = 60,
-};
-
 void udp_frame_drop(const struct udp_frame *frame, enum drop_reason reason)
 {
 	struct packet *p = frame->p;
@@ -57,11 +48,11 @@ static enum drop_reason ipv4_read(struct udp_frame *f, uint32_t room)
 {
 	uint32_t header, total;
 
-	if (room < IPV4_HEADER || f->ip[0] >> 4 != 4)
+	if (room < IPV4_HEADER_MIN || f->ip[0] >> 4 != 4)
 		return DROP_UDP_MALFORMED;
 	header = (f->ip[0] & 0xfu) * 4;
 	total = load16(f->ip + 2);
-	if (header < IPV4_HEADER || total < header || total > room)
+	if (header < IPV4_HEADER_MIN || total < header || total > room)
 		return DROP_UDP_MALFORMED;
 	if (checksum_finish(checksum_add(0, f->ip, header)))
 		return DROP_UDP_CHECKSUM;
@@ -82,20 +73,20 @@ static enum drop_reason ipv4_read(struct udp_frame *f, uint32_t room)
 /* Behind the extension headers. A routing header that has come to its end says no more. */
 static enum drop_reason extensions_skip(struct udp_frame *f)
 {
-	for (int i = 0; i <= EXTENSIONS_MAX; i++) {
+	for (int i = 0; i <= IPV6_EXTENSIONS_MAX; i++) {
 		uint32_t size;
 
-		if (f->protocol == NEXT_FRAGMENT)
+		if (f->protocol == IPV6_FRAGMENT)
 			return DROP_UDP_FRAGMENT;
-		if (f->protocol != NEXT_HOP_BY_HOP && f->protocol != NEXT_ROUTING &&
-		    f->protocol != NEXT_DESTINATION)
+		if (f->protocol != IPV6_HOP_BY_HOP && f->protocol != IPV6_ROUTING &&
+		    f->protocol != IPV6_DESTINATION_OPTIONS)
 			return DROP_MAX;
 		if (f->len < 8)
 			return DROP_UDP_MALFORMED;
 		size = (f->at[1] + 1u) * 8;
 		if (size > f->len)
 			return DROP_UDP_MALFORMED;
-		if (f->protocol == NEXT_ROUTING && f->at[3])
+		if (f->protocol == IPV6_ROUTING && f->at[3])
 			return DROP_UDP_NOT_OURS;
 		f->protocol = f->at[0];
 		f->at += size;
@@ -230,9 +221,9 @@ static struct udp_endpoint *frame_read(struct udp_frame *f)
 	}
 	f->ip = p->data + ETHERNET_HEADER;
 	type = load16(p->data + 12);
-	if (type == TYPE_IPV4 || type == TYPE_IPV6)
-		return ip_input(f, type == TYPE_IPV4);
-	if (type == TYPE_ARP)
+	if (type == ETHERTYPE_IPV4 || type == ETHERTYPE_IPV6)
+		return ip_input(f, type == ETHERTYPE_IPV4);
+	if (type == ETHERTYPE_ARP)
 		udp_arp_input(f);
 	else
 		udp_frame_drop(f, DROP_UDP_NOT_OURS);

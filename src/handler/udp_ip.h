@@ -9,24 +9,17 @@
 #define HANDLER_UDP_IP_H
 
 #include <endian.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
+
+#include <core/headers.h>
 
 enum {
 	ETHERNET_HEADER = 14,
-	IPV4_HEADER = 20,
-	IPV6_HEADER = 40,
-	UDP_HEADER = 8,
-	ICMP_HEADER = 8,
 	HEADERS_MAX = ETHERNET_HEADER + IPV6_HEADER + UDP_HEADER, /* of what is sent */
+	ICMP_HEADER = 8,
 
-	TYPE_IPV4 = 0x0800,
-	TYPE_ARP = 0x0806,
-	TYPE_IPV6 = 0x86dd,
+	ETHERTYPE_ARP = 0x0806,
 
 	PROTOCOL_ICMP = 1,
-	PROTOCOL_UDP = 17,
 	PROTOCOL_ICMP6 = 58,
 
 	TTL = 64,
@@ -44,11 +37,6 @@ struct ip {
 #define IP_MAPPED UINT64_C(0x0000ffff00000000)
 #define IP_MAPPED_MASK UINT64_C(0xffffffff00000000)
 #endif
-
-static inline uint16_t load16(const uint8_t *at)
-{
-	return (uint16_t)(at[0] << 8 | at[1]);
-}
 
 static inline void store16(uint8_t *at, uint16_t value)
 {
