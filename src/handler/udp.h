@@ -8,13 +8,10 @@
  *
  * What the packet path reads, and control replaces: struct udp_net (ports, addresses, gateways),
  * and the endpoints, by which a packet finds its socket. Both are never changed in place: a new one
- * is published, and the old one used again once nobody can see it. There are two kinds of readers:
- *   runners, in the handler's input      gone after machine_quiesce()
- *   applications, in a socket's call     they hold the socket's lock; gone after udp_pass_sockets()
+ * is published, and the old one used again after machine_quiesce(), which waits for runners and for
+ * applications between context_enter() and context_leave().
  *
- * Locks, outer before inner: the engine's (control), a socket's, the neighbours', a transmit
- * queue's. An application's call holds its socket's lock while it sends or polls; receiving takes
- * no lock.
+ * Locks, outer before inner: the engine's (control), the neighbours', a transmit queue's.
  */
 #ifndef HANDLER_UDP_H
 #define HANDLER_UDP_H
@@ -100,8 +97,8 @@ struct udp {
 struct napi_udp {
 	/* Constant, or control's. */
 	struct udp *udp;
-	struct udp_endpoint *endpoint; /* NULL: not bound */
-	struct ip bound;	       /* what connect(NULL) goes back to */
+	struct udp_endpoint *_Atomic endpoint; /* NULL: not bound */
+	struct ip bound;		       /* what connect(NULL) goes back to */
 	struct packet *_Atomic *slot;
 	uint32_t mask; /* slots - 1, at least receive_max */
 	uint32_t receive_max, send_max;
@@ -109,9 +106,6 @@ struct napi_udp {
 	uint32_t index;
 	int fd;
 	struct napi_udp_config config;
-	/* Of the application's calls that look at what control replaces. */
-	struct lock lock;
-	_Atomic bool wanted; /* control waits for the lock */
 	/*
 	 * The producers: NAPIs. A packet that is put there takes the slot `reserved` counts to, and
 	 * all of a vector take theirs at once; slots are filled after that.
@@ -240,8 +234,6 @@ void udp_error_set(struct napi_udp *socket, int error);
 /* udp_socket.c */
 struct udp_endpoint *udp_find(const struct udp *udp, struct ip to, uint16_t port, struct ip from,
 			      uint16_t from_port, uint16_t scope);
-/* Control, engine lock held: no application is inside a call that began before this one. */
-void udp_pass_sockets(struct udp *udp);
 /* The port is going: no socket polls it any more. */
 void udp_forget_port(struct udp *udp, const struct port *port);
 /* Of all of an engine's. */

@@ -23,7 +23,6 @@ void net_publish(struct udp *udp, struct udp_net *net)
 		moved |= net->link[i].addresses < before->link[i].addresses;
 	atomic_store_explicit(&udp->net, net, memory_order_release);
 	machine_quiesce(udp->handler.engine->machine);
-	udp_pass_sockets(udp);
 	/* What has been said of an address by its place is said of another's now. */
 	for (uint32_t i = 0; i < UDP_PORTS_MAX && moved; i++)
 		atomic_store(&udp->duplicate[i], 0);

@@ -19,6 +19,8 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include <napier/busy_poll.h>
+
 #include <handler/udp.h>
 
 static void wake(struct napi_udp *s)
@@ -177,6 +179,27 @@ static void awake(struct napi_udp *s)
 		s->woken = false;
 }
 
+static bool found(void *arg)
+{
+	struct napi_udp *s = arg;
+
+	return queue_filled(s) || atomic_load_explicit(&s->error, memory_order_relaxed);
+}
+
+/* Polls the NAPI that the last packet came from, where the application may do that. */
+static void look(struct napi_udp *s, struct context *context, uint32_t usecs)
+{
+	struct busy_poll how = {
+		.usecs = usecs, .budget = s->config.budget, .prefer = s->config.prefer};
+	struct napi *napi;
+
+	context_enter(context);
+	napi = atomic_load_explicit(&s->napi, memory_order_relaxed);
+	if (napi)
+		napi_busy_loop(napi, context, &how, found, s);
+	context_leave(context);
+}
+
 int napi_udp_recv(struct napi_udp *s, struct context *context, struct napi_udp_message *v,
 		  uint32_t n)
 {
@@ -187,6 +210,8 @@ int napi_udp_recv(struct napi_udp *s, struct context *context, struct napi_udp_m
 		return -EINVAL;
 	if (s->waiting || s->woken)
 		awake(s);
+	if (s->config.busy_read && !found(s))
+		look(s, context, s->config.busy_read);
 	rc = error_take(s);
 	if (rc)
 		return rc;
@@ -196,13 +221,14 @@ int napi_udp_recv(struct napi_udp *s, struct context *context, struct napi_udp_m
 
 bool napi_udp_arm(struct napi_udp *s, struct context *context)
 {
-	(void)context;
 	if (s->woken)
 		awake(s);
+	if (s->config.busy_poll && !found(s))
+		look(s, context, s->config.busy_poll);
 	s->waiting = true;
 	atomic_store_explicit(&s->armed, 1, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst); /* pairs with the one in wake_if_armed */
-	return queue_filled(s) || atomic_load_explicit(&s->error, memory_order_relaxed);
+	return found(s);
 }
 
 void udp_frames_return(struct napi_udp *s, uint32_t received, uint32_t allocated)

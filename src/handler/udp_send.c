@@ -6,6 +6,8 @@
  */
 #include <errno.h>
 
+#include <napier/busy_poll.h>
+
 #include <handler/udp.h>
 
 /* One call of napi_udp_send. */
@@ -221,20 +223,20 @@ int napi_udp_send(struct napi_udp *s, struct context *context, struct napi_udp_m
 		if (rc)
 			return rc;
 	}
-	if (!s->endpoint) {
+	if (!atomic_load_explicit(&s->endpoint, memory_order_relaxed)) {
 		rc = udp_bind_any(s);
 		if (rc)
 			return rc;
 	}
-	lock_acquire(&s->lock);
+	context_enter(context);
 	passage.net = udp_net(s->udp);
-	passage.endpoint = s->endpoint;
+	passage.endpoint = atomic_load_explicit(&s->endpoint, memory_order_acquire);
 	passage.now = udp_seconds(s->udp);
 	rc = 0;
 	for (i = 0; i < n && !rc; i += !rc)
 		rc = message_send(&passage, &v[i]);
 	passage_end(&passage, i);
-	lock_release(&s->lock);
+	context_leave(context);
 	return i ? (int)i : rc;
 }
 
@@ -266,10 +268,10 @@ int napi_udp_alloc(struct napi_udp *s, struct context *context, struct napi_udp_
 	n = packet_alloc(&context->cache, p, n);
 	if (!n)
 		return -ENOBUFS;
-	lock_acquire(&s->lock);
+	context_enter(context);
 	room = room_least(udp_net(s->udp), context->cache.pool);
 	napi_udp_peer(s, &peer);
-	lock_release(&s->lock);
+	context_leave(context);
 	memset(&local, 0, sizeof(local));
 	for (uint32_t i = 0; i < n; i++) {
 		atomic_store_explicit(&p[i]->holder, s->mark | UDP_MARK_SENDING,

@@ -27,6 +27,11 @@ static struct engine *engine_of(const struct napi_udp *s)
 	return s->udp->handler.engine;
 }
 
+static struct udp_endpoint *endpoint_of(const struct napi_udp *s)
+{
+	return atomic_load_explicit(&((struct napi_udp *)s)->endpoint, memory_order_acquire);
+}
+
 /* Two sockets on one port: whether there are packets that both would be for. */
 static bool overlap(struct ip a, struct ip b)
 {
@@ -105,15 +110,13 @@ static void endpoint_unlink(struct udp *udp, struct udp_endpoint *e)
 /* Its endpoint is this one from now on; NULL: none. The one before is gone when it returns. */
 static void endpoint_replace(struct napi_udp *s, struct udp_endpoint *e)
 {
-	struct udp_endpoint *before = s->endpoint;
+	struct udp_endpoint *before = endpoint_of(s);
 
 	if (e)
 		endpoint_link(s->udp, e);
 	if (before)
 		endpoint_unlink(s->udp, before);
-	lock_acquire(&s->lock);
-	s->endpoint = e;
-	lock_release(&s->lock);
+	atomic_store_explicit(&s->endpoint, e, memory_order_release);
 	if (!before)
 		return;
 	machine_quiesce(engine_of(s)->machine);
@@ -172,7 +175,7 @@ static int bind_to(struct napi_udp *s, struct ip ip, uint16_t port)
 {
 	struct udp_endpoint *e;
 
-	if (s->endpoint)
+	if (endpoint_of(s))
 		return -EINVAL;
 	if (!ip_is_any(ip) && !is_ours(s->udp, ip))
 		return -EADDRNOTAVAIL;
@@ -228,7 +231,7 @@ static int connect_to(struct napi_udp *s, const struct napi_udp_address *peer)
 		if (ip_is_link_local(way.target))
 			scope = (uint16_t)(way.link->port->index + 1);
 	}
-	e = endpoint_create(s, way.source, s->endpoint->local_port);
+	e = endpoint_create(s, way.source, endpoint_of(s)->local_port);
 	if (!e)
 		return -ENOMEM;
 	if (peer) {
@@ -245,9 +248,9 @@ int napi_udp_connect(struct napi_udp *s, const struct napi_udp_address *peer)
 	int rc = 0;
 
 	engine_lock(engine_of(s));
-	if (!s->endpoint && peer)
+	if (!endpoint_of(s) && peer)
 		rc = bind_to(s, (struct ip){0}, 0);
-	if (!rc && s->endpoint)
+	if (!rc && endpoint_of(s))
 		rc = connect_to(s, peer);
 	engine_unlock(engine_of(s));
 	return rc;
@@ -262,7 +265,7 @@ static void address_write(struct napi_udp_address *out, struct ip ip, uint16_t p
 
 void napi_udp_local(const struct napi_udp *s, struct napi_udp_address *out)
 {
-	const struct udp_endpoint *e = s->endpoint;
+	const struct udp_endpoint *e = endpoint_of(s);
 
 	memset(out, 0, sizeof(*out));
 	if (e)
@@ -271,7 +274,7 @@ void napi_udp_local(const struct napi_udp *s, struct napi_udp_address *out)
 
 void napi_udp_peer(const struct napi_udp *s, struct napi_udp_address *out)
 {
-	const struct udp_endpoint *e = s->endpoint;
+	const struct udp_endpoint *e = endpoint_of(s);
 
 	memset(out, 0, sizeof(*out));
 	if (e && e->peer_port)
@@ -344,11 +347,6 @@ static int socket_create(struct udp *udp, const struct napi_udp_config *config,
 			       "a socket");
 		goto failed;
 	}
-	rc = lock_init(&s->lock);
-	if (rc) {
-		error_set(err, rc, "udp: no lock for a socket: %s", strerror(-rc));
-		goto failed;
-	}
 	*out = s;
 	return 0;
 
@@ -396,20 +394,6 @@ int napi_udp_open(struct handler *handler, const struct napi_udp_config *wish,
 	return rc;
 }
 
-void udp_pass_sockets(struct udp *udp)
-{
-	for (uint32_t i = 0; i < udp->sockets; i++) {
-		struct napi_udp *s = udp->socket[i];
-
-		if (!s)
-			continue;
-		atomic_store(&s->wanted, true);
-		lock_acquire(&s->lock);
-		atomic_store(&s->wanted, false);
-		lock_release(&s->lock);
-	}
-}
-
 void udp_forget_port(struct udp *udp, const struct port *port)
 {
 	for (uint32_t i = 0; i < udp->sockets; i++) {
@@ -421,7 +405,6 @@ void udp_forget_port(struct udp *udp, const struct port *port)
 			atomic_compare_exchange_strong(&s->napi, &napi, NULL);
 		}
 	}
-	udp_pass_sockets(udp);
 }
 
 static void frames_take_back(struct napi_udp *s)
@@ -457,8 +440,7 @@ static void socket_end(struct napi_udp *s)
 	frames_take_back(s);
 	udp->frames -= s->receive_max + s->send_max;
 	udp->socket[s->index] = NULL;
-	free(s->endpoint);
-	lock_destroy(&s->lock);
+	free(endpoint_of(s));
 	socket_free(s);
 }
 
@@ -467,7 +449,7 @@ void napi_udp_close(struct napi_udp *s)
 	struct engine *engine = engine_of(s);
 
 	engine_lock(engine);
-	if (s->endpoint)
+	if (endpoint_of(s))
 		endpoint_replace(s, NULL);
 	socket_end(s);
 	engine_unlock(engine);
