@@ -74,13 +74,14 @@ _napier_words() {
 			default) echo poller= ;;
 			engine)
 				printf '%s\n' cpus= dev_weight= netdev_budget= netdev_budget_usecs= \
-					netdev_max_backlog= flow_limit= rps_sock_flow_entries= \
+					busy_poll= busy_read= netdev_max_backlog= flow_limit= rps_sock_flow_entries= \
 					symmetric_hash= deferral=
 				;;
 			cpu/*) echo deferral= ;;
 			*)
 				printf '%s\n' poller= weight= idle_suspend= cpu= cpus= class= nice= \
 					priority= napi_defer_hard_irqs= gro_flush_timeout= \
+					irq_suspend_timeout= \
 					rps_cpus= rps_flow_cnt=
 				;;
 			esac

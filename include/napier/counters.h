@@ -264,6 +264,7 @@ struct counters_file {
 	_Atomic uint32_t flow_limit;
 	_Atomic uint32_t sock_flow_entries; /* rps_sock_flow_entries */
 	_Atomic uint32_t symmetric_hash;
+	_Atomic uint32_t busy_poll, busy_read; /* us, of sockets to come */
 	char engine[32];
 	char version_text[32];
 	/* Of the workqueue's kworker/N, in this order; 0 where there is none now. */

@@ -62,6 +62,9 @@ struct engine_config {
 	uint32_t budget;	     /* netdev_budget: packets a softirq round, 300 */
 	uint32_t budget_usecs;	     /* netdev_budget_usecs: 2000 us a round */
 	uint32_t idle_suspend_usecs; /* of NAPIs to come: busy-poll rests after so long; 0: never */
+	/* Of sockets to come, us: how long an application looks for packets before it sleeps. */
+	uint32_t busy_poll;	     /* in poll and epoll; 0: not at all */
+	uint32_t busy_read;	     /* in a receive call; 0: not at all */
 	uint32_t restarts;	     /* rounds in a row before ksoftirqd takes over, 10 */
 	uint32_t restart_usecs;	     /* or this long, 2000 us */
 	enum deferral deferral;	     /* of every engine CPU */
@@ -203,6 +206,10 @@ int engine_queue_move(struct engine *engine, const char *port, uint32_t queue, u
 /* The default for NAPIs to come. */
 int engine_poller_default_set(struct engine *engine, enum poller poller);
 
+/* Any context. The defaults of sockets, us. */
+uint32_t engine_busy_poll(const struct engine *engine);
+uint32_t engine_busy_read(const struct engine *engine);
+
 /* Of one engine CPU; what is not set stays. */
 struct cpu_settings {
 	bool deferral_set;
@@ -212,6 +219,7 @@ struct cpu_settings {
 
 #define ENGINE_BUDGET_MAX 1000000
 #define ENGINE_BUDGET_USECS_MAX 1000000
+#define ENGINE_BUSY_POLL_MAX 1000000
 
 #define RPS_FLOW_CNT_MAX (1u << 20)
 #define ENGINE_BACKLOG_MAX (1u << 20)
@@ -224,6 +232,8 @@ struct engine_settings {
 	uint32_t weight;       /* dev_weight: of NAPIs for which none is set, there or to come */
 	uint32_t budget;       /* netdev_budget: 1..ENGINE_BUDGET_MAX */
 	uint32_t budget_usecs; /* netdev_budget_usecs: 1..ENGINE_BUDGET_USECS_MAX */
+	bool busy_poll_set, busy_read_set;
+	uint32_t busy_poll, busy_read; /* us: 0..ENGINE_BUSY_POLL_MAX; of sockets to come */
 	bool max_backlog_set, flow_limit_set, sock_flow_entries_set, symmetric_hash_set;
 	uint32_t max_backlog;	    /* netdev_max_backlog: 1..ENGINE_BACKLOG_MAX */
 	uint32_t flow_limit;	    /* a power of two up to ENGINE_FLOW_LIMIT_MAX; 0: none */

@@ -108,22 +108,31 @@ static void thread_print(const struct wish *wish, const json_t *queue, int pid)
 	json_decref(thread);
 }
 
-/* In force while the socket prefers to be busy-polled. */
-static void interface_print(const struct wish *wish, const json_t *queue)
+/* Of the NAPI, and where its poller has that done too, of the kernel's below. */
+static void deferral_print(const struct wish *wish, const json_t *queue)
 {
-	bool both = wish->napi_defer_hard_irqs_set && wish->gro_flush_timeout_set;
+	const json_t *own = json_object_get(queue, "irq_defer");
+	bool kernel = strcmp(view_text(queue, "kernel_poll"), "none");
+	const struct {
+		const char *name, *unit;
+		bool set, kernel;
+	} keys[] = {
+		{"napi_defer_hard_irqs", "", wish->napi_defer_hard_irqs_set, kernel},
+		{"gro_flush_timeout", " ns", wish->gro_flush_timeout_set, kernel},
+		{"irq_suspend_timeout", " ns", wish->irq_suspend_timeout_set, false},
+	};
+	const char *before = "";
 
-	if (strcmp(view_text(queue, "kernel_poll"), "none") == 0) {
-		printf("%s%s%s kept for busy-poll",
-		       wish->napi_defer_hard_irqs_set ? "napi_defer_hard_irqs" : "",
-		       both ? " and " : "", wish->gro_flush_timeout_set ? "gro_flush_timeout" : "");
-		return;
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+		if (!keys[i].set)
+			continue;
+		printf("%s%s %lld%s", before, keys[i].name, view_number(own, keys[i].name),
+		       keys[i].unit);
+		if (keys[i].kernel &&
+		    view_number(own, keys[i].name) != view_number(queue, keys[i].name))
+			printf(" (the interface has %lld)", view_number(queue, keys[i].name));
+		before = ", ";
 	}
-	if (wish->napi_defer_hard_irqs_set)
-		printf("napi_defer_hard_irqs %lld%s", view_number(queue, "napi_defer_hard_irqs"),
-		       both ? ", " : "");
-	if (wish->gro_flush_timeout_set)
-		printf("gro_flush_timeout %lld ns", view_number(queue, "gro_flush_timeout"));
 }
 
 static void queue_print(const struct wish *wish, const json_t *queue, int pid)
@@ -158,9 +167,10 @@ static void queue_print(const struct wish *wish, const json_t *queue, int pid)
 		thread_print(wish, queue, pid);
 		before = ", ";
 	}
-	if (wish->napi_defer_hard_irqs_set || wish->gro_flush_timeout_set) {
+	if (wish->napi_defer_hard_irqs_set || wish->gro_flush_timeout_set ||
+	    wish->irq_suspend_timeout_set) {
 		fputs(before, stdout);
-		interface_print(wish, queue);
+		deferral_print(wish, queue);
 		before = ", ";
 	}
 	if (wish->rps_cpus_set) {
@@ -225,6 +235,8 @@ static void engine_print(const struct engine_settings *asked, const json_t *answ
 		{"dev_weight", asked->weight_set},
 		{"netdev_budget", asked->budget_set},
 		{"netdev_budget_usecs", asked->budget_usecs_set},
+		{"busy_poll", asked->busy_poll_set},
+		{"busy_read", asked->busy_read_set},
 		{"netdev_max_backlog", asked->max_backlog_set},
 		{"flow_limit", asked->flow_limit_set},
 		{"rps_sock_flow_entries", asked->sock_flow_entries_set},
@@ -378,8 +390,9 @@ const struct command command_set = {
 		 "Changes how a port's queues are polled, all keys or none, and prints what then "
 		 "holds.\nWhat is set for a port or queue that is not there is kept for when it "
 		 "comes.\n\n"
-		 "  poller=softirq|thread|workqueue|busy-poll|auto\n"
-		 "                           who polls; auto: chosen by what is measured\n"
+		 "  poller=softirq|thread|workqueue|busy-poll|app|auto\n"
+		 "                           who polls; app: an application that is linked with\n"
+		 "                           the engine; auto: chosen by what is measured\n"
 		 "  weight=1..64             packets a poll\n"
 		 "  idle_suspend=USEC        without a packet for so long, busy-poll goes back to\n"
 		 "                           interrupts; 0, the default: never, it keeps its CPU\n"
@@ -388,7 +401,11 @@ const struct command command_set = {
 		 "  class=fair nice=-20..19  scheduling of its thread\n"
 		 "  class=fifo priority=1..99\n"
 		 "  napi_defer_hard_irqs=N gro_flush_timeout=NSEC\n"
-		 "                           of the interface, while busy-poll polls it\n"
+		 "                           interrupts stay off for so many empty polls, this "
+		 "long\n"
+		 "                           apart; of the interface too, while busy-poll or app "
+		 "polls\n"
+		 "  irq_suspend_timeout=NSEC and so long after an application has found packets\n"
 		 "  rps_cpus=LIST|none       engine CPUs among whose backlogs its packets go, by "
 		 "flow\n"
 		 "  rps_flow_cnt=N           flows remembered for RFS, a power of two; 0: none\n\n"
@@ -409,6 +426,8 @@ const struct command command_set = {
 		 "  netdev_budget=N          packets a softirq round\n"
 		 "  netdev_budget_usecs=USEC time of a round\n"
 		 "  dev_weight=1..64         packets a poll, where no weight is set\n"
+		 "  busy_poll=USEC busy_read=USEC\n"
+		 "                           how long sockets to come look for packets\n"
 		 "  netdev_max_backlog=N     packets in a CPU's backlog\n"
 		 "  flow_limit=BUCKETS       a power of two; 0: no flow limit\n"
 		 "  rps_sock_flow_entries=N  flows whose readers are known, a power of two; 0: no "

@@ -264,6 +264,13 @@ static json_t *napi_json(const struct counters_file *file, const struct queue_re
 	number_set(o, "rps_flow_cnt", r->rps_flow_cnt);
 	number_set(o, "switch_ns", (uint64_t)r->switch_ns);
 	number_set(o, "switch_max_ns", (uint64_t)r->switch_max_ns);
+	if (r->app_tid > 0)
+		json_object_set_new(o, "application", view_thread(file->pid, r->app_tid));
+	json_object_set_new(o, "irq_defer",
+			    json_pack("{s:i, s:i, s:i}", "napi_defer_hard_irqs",
+				      (int)r->defer_hard_irqs, "gro_flush_timeout",
+				      (int)r->gro_flush_timeout, "irq_suspend_timeout",
+				      (int)r->irq_suspend_timeout));
 	kernel_set(o, &r->kernel);
 	napi_counters_set(o, r);
 	return o;
@@ -374,6 +381,8 @@ static json_t *engine_json(const struct counters_file *file)
 	number_set(o, "dev_weight", file->weight);
 	number_set(o, "netdev_budget", file->budget);
 	number_set(o, "netdev_budget_usecs", file->budget_usecs);
+	number_set(o, "busy_poll", file->busy_poll);
+	number_set(o, "busy_read", file->busy_read);
 	number_set(o, "netdev_max_backlog", file->max_backlog);
 	number_set(o, "flow_limit", file->flow_limit);
 	number_set(o, "rps_sock_flow_entries", file->sock_flow_entries);

@@ -32,6 +32,15 @@ const char *view_class(const json_t *object, char text[32])
 	return text;
 }
 
+/* What applications' sockets have from the start. */
+static void busy_print(const json_t *engine, FILE *out)
+{
+	long long poll = view_number(engine, "busy_poll"), read = view_number(engine, "busy_read");
+
+	if (poll || read)
+		fprintf(out, "busy_poll %lld, busy_read %lld\n", poll, read);
+}
+
 void view_engine_print(const json_t *view, FILE *out)
 {
 	const json_t *engine = json_object_get(view, "engine");
@@ -48,6 +57,7 @@ void view_engine_print(const json_t *view, FILE *out)
 		"symmetric_hash %s\n",
 		view_number(engine, "netdev_max_backlog"), view_number(engine, "flow_limit"),
 		view_number(engine, "rps_sock_flow_entries"), view_text(engine, "symmetric_hash"));
+	busy_print(engine, out);
 }
 
 void view_softnet_print(const json_t *view, FILE *out)
@@ -141,13 +151,16 @@ static void poller_cell(struct table *table, const json_t *napi)
 /* Its own thread, or which poll it along with others. */
 static void thread_cell(struct table *table, const json_t *napi)
 {
+	const json_t *application = json_object_get(napi, "application");
 	const json_t *thread = json_object_get(napi, "thread");
 	const char *poller = view_text(napi, "poller");
 	long long cpu = view_number(napi, "cpu");
 
 	if (json_is_object(thread))
 		table_cell(table, COLOUR_NONE, "%s", view_text(thread, "name"));
-	else if (!strcmp(poller, "softirq"))
+	else if (json_is_object(application))
+		table_cell(table, COLOUR_NONE, "%s", view_text(application, "name"));
+	else if (!strcmp(poller, "softirq") || !strcmp(poller, "app"))
 		table_cell(table, COLOUR_NONE, "irq/%lld", cpu);
 	else if (!strcmp(poller, "busy-poll"))
 		table_cell(table, COLOUR_NONE, "busy/%lld", cpu);
@@ -227,6 +240,23 @@ static void kernel_print(const json_t *napi, FILE *out)
 	fputc('\n', out);
 }
 
+/* When interrupts come back that its poller keeps off. */
+static void irq_defer_print(const json_t *napi, FILE *out)
+{
+	const json_t *own = json_object_get(napi, "irq_defer");
+	long long defer = view_number(own, "napi_defer_hard_irqs");
+	long long flush = view_number(own, "gro_flush_timeout");
+	long long suspend = view_number(own, "irq_suspend_timeout");
+
+	if (!defer && !flush && !suspend)
+		return;
+	fprintf(out,
+		"%s/%lld: napi_defer_hard_irqs %lld, gro_flush_timeout %lld ns, "
+		"irq_suspend_timeout %lld ns%s\n",
+		view_text(napi, "port"), view_number(napi, "queue"), defer, flush, suspend,
+		suspend && strcmp(view_text(napi, "poller"), "app") ? ", kept for app" : "");
+}
+
 static void idle_print(const json_t *napi, FILE *out)
 {
 	if (view_number(napi, "idle_suspend"))
@@ -270,6 +300,8 @@ void view_napis_print(const json_t *view, FILE *out)
 	}
 	for (size_t i = 0; i < json_array_size(napis); i++)
 		idle_print(json_array_get(napis, i), out);
+	for (size_t i = 0; i < json_array_size(napis); i++)
+		irq_defer_print(json_array_get(napis, i), out);
 	for (size_t i = 0; i < json_array_size(napis); i++)
 		kernel_print(json_array_get(napis, i), out);
 	for (size_t i = 0; i < json_array_size(napis); i++)

@@ -86,12 +86,14 @@ int engine_wish_key(struct engine_settings *settings, const char *key, const cha
 	static const struct {
 		const char *name;
 		size_t value, set;
-		uint32_t max;
+		uint32_t min, max;
 	} numbers[] = {
-		{"dev_weight", FIELD(weight), NAPI_WEIGHT_MAX},
-		{"netdev_budget", FIELD(budget), ENGINE_BUDGET_MAX},
-		{"netdev_budget_usecs", FIELD(budget_usecs), ENGINE_BUDGET_USECS_MAX},
-		{"netdev_max_backlog", FIELD(max_backlog), ENGINE_BACKLOG_MAX},
+		{"dev_weight", FIELD(weight), 1, NAPI_WEIGHT_MAX},
+		{"netdev_budget", FIELD(budget), 1, ENGINE_BUDGET_MAX},
+		{"netdev_budget_usecs", FIELD(budget_usecs), 1, ENGINE_BUDGET_USECS_MAX},
+		{"busy_poll", FIELD(busy_poll), 0, ENGINE_BUSY_POLL_MAX},
+		{"busy_read", FIELD(busy_read), 0, ENGINE_BUSY_POLL_MAX},
+		{"netdev_max_backlog", FIELD(max_backlog), 1, ENGINE_BACKLOG_MAX},
 	};
 #undef FIELD
 	int rc;
@@ -101,7 +103,7 @@ int engine_wish_key(struct engine_settings *settings, const char *key, const cha
 
 		if (strcmp(key, numbers[i].name))
 			continue;
-		rc = number_parse(key, value, 1, numbers[i].max, &n, err);
+		rc = number_parse(key, value, numbers[i].min, numbers[i].max, &n, err);
 		if (rc)
 			return rc;
 		*(uint32_t *)((char *)settings + numbers[i].value) = (uint32_t)n;

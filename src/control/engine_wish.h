@@ -10,7 +10,8 @@
 
 #define CPU_WISH_KEYS "deferral"
 #define ENGINE_WISH_KEYS                                                                           \
-	"cpus, dev_weight, netdev_budget, netdev_budget_usecs, netdev_max_backlog, flow_limit, "   \
+	"cpus, dev_weight, netdev_budget, netdev_budget_usecs, busy_poll, busy_read, "             \
+	"netdev_max_backlog, flow_limit, "                                                         \
 	"rps_sock_flow_entries, symmetric_hash, " CPU_WISH_KEYS
 
 /* Each takes one key. -ENOENT: no such key, and err lists the keys. -EINVAL, -ERANGE: the value. */

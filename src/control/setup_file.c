@@ -235,6 +235,8 @@ static int take_engine(struct reader *r, config_setting_t *s, void *object, cons
 		{"netdev_budget", reader_number, ENGINE(budget), 1, ENGINE_BUDGET_MAX},
 		{"netdev_budget_usecs", reader_number, ENGINE(budget_usecs), 1,
 		 ENGINE_BUDGET_USECS_MAX},
+		{"busy_poll", reader_number, ENGINE(busy_poll), 0, ENGINE_BUSY_POLL_MAX},
+		{"busy_read", reader_number, ENGINE(busy_read), 0, ENGINE_BUSY_POLL_MAX},
 		{"netdev_max_backlog", reader_number, ENGINE(max_backlog), 1, ENGINE_BACKLOG_MAX},
 		{"flow_limit", take_table, ENGINE(flow_limit), 2, ENGINE_FLOW_LIMIT_MAX},
 		{"rps_sock_flow_entries", take_table, ENGINE(sock_flow_entries), 1,
@@ -338,7 +340,7 @@ static int take_queue(struct reader *r, config_setting_t *s, void *object)
 		{"cpus", take_wish_key},	 {"class", take_wish_key},
 		{"nice", take_wish_key},	 {"priority", take_wish_key},
 		{"idle_suspend", take_wish_key}, {"rps_cpus", take_wish_key},
-		{"rps_flow_cnt", take_wish_key},
+		{"rps_flow_cnt", take_wish_key}, {"irq_suspend_timeout", take_wish_key},
 	};
 	static const struct key number = {"queue", NULL, 0, 0, PORT_QUEUES_MAX - 1};
 	config_setting_t *which = config_setting_get_member(s, "queue");
@@ -415,6 +417,7 @@ static int take_port(struct reader *r, config_setting_t *s, void *object)
 		{"idle_suspend", take_port_key},
 		{"napi_defer_hard_irqs", take_port_key},
 		{"gro_flush_timeout", take_port_key},
+		{"irq_suspend_timeout", take_port_key},
 		{"rps_cpus", take_port_key},
 		{"rps_flow_cnt", take_port_key},
 		{"pvid", take_port_key},

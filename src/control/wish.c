@@ -61,7 +61,7 @@ bool wish_empty(const struct wish *wish)
 	return !(wish->poller_set || wish->weight_set || wish->idle_suspend_set || wish->cpu_set ||
 		 wish->cpus_set || wish->class_set || wish->level_set ||
 		 wish->napi_defer_hard_irqs_set || wish->gro_flush_timeout_set ||
-		 wish->rps_cpus_set || wish->rps_flow_set);
+		 wish->irq_suspend_timeout_set || wish->rps_cpus_set || wish->rps_flow_set);
 }
 
 static int poller_key(struct wish *wish, const char *key, const char *value, struct error *err)
@@ -123,6 +123,19 @@ static int gro_flush_timeout_key(struct wish *wish, const char *key, const char 
 		return rc;
 	wish->gro_flush_timeout = (uint32_t)n;
 	wish->gro_flush_timeout_set = true;
+	return 0;
+}
+
+static int irq_suspend_timeout_key(struct wish *wish, const char *key, const char *value,
+				   struct error *err)
+{
+	long long n;
+	int rc = number_parse(key, value, 0, IRQ_SUSPEND_TIMEOUT_MAX, &n, err);
+
+	if (rc)
+		return rc;
+	wish->irq_suspend_timeout = (uint32_t)n;
+	wish->irq_suspend_timeout_set = true;
 	return 0;
 }
 
@@ -226,6 +239,7 @@ int wish_key(struct wish *wish, const char *key, const char *value, struct error
 		{"priority", level_key},
 		{"napi_defer_hard_irqs", napi_defer_hard_irqs_key},
 		{"gro_flush_timeout", gro_flush_timeout_key},
+		{"irq_suspend_timeout", irq_suspend_timeout_key},
 		{"rps_cpus", rps_cpus_key},
 		{"rps_flow_cnt", rps_flow_key},
 	};
@@ -284,6 +298,8 @@ int wish_settings(const struct wish *wish, struct queue_settings *out, struct er
 		.napi_defer_hard_irqs = wish->napi_defer_hard_irqs,
 		.gro_flush_timeout_set = wish->gro_flush_timeout_set,
 		.gro_flush_timeout = wish->gro_flush_timeout,
+		.irq_suspend_timeout_set = wish->irq_suspend_timeout_set,
+		.irq_suspend_timeout = wish->irq_suspend_timeout,
 		.rps_cpus_set = wish->rps_cpus_set,
 		.rps_cpus = wish->rps_cpus,
 		.rps_flow_set = wish->rps_flow_set,

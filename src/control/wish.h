@@ -10,11 +10,11 @@
 
 #define WISH_KEYS                                                                                  \
 	"poller, weight, idle_suspend, cpu, cpus, class, nice, priority, napi_defer_hard_irqs, "   \
-	"gro_flush_timeout, rps_cpus, rps_flow_cnt"
+	"gro_flush_timeout, irq_suspend_timeout, rps_cpus, rps_flow_cnt"
 
 struct wish {
 	bool poller_set, weight_set, idle_suspend_set, cpu_set, cpus_set, class_set, level_set;
-	bool napi_defer_hard_irqs_set, gro_flush_timeout_set;
+	bool napi_defer_hard_irqs_set, gro_flush_timeout_set, irq_suspend_timeout_set;
 	bool rps_cpus_set, rps_flow_set;
 	enum poller poller;
 	uint32_t weight;
@@ -24,8 +24,9 @@ struct wish {
 	enum runner_class class;
 	int level;
 	uint32_t napi_defer_hard_irqs;
-	uint32_t gro_flush_timeout; /* ns */
-	struct cpuset rps_cpus;	    /* empty: none */
+	uint32_t gro_flush_timeout;   /* ns */
+	uint32_t irq_suspend_timeout; /* ns */
+	struct cpuset rps_cpus;	      /* empty: none */
 	uint32_t rps_flow_cnt;
 };
 

@@ -43,6 +43,27 @@ static void budget_apply(struct engine *engine)
 	atomic_store(&engine->counters->budget, config->budget);
 	atomic_store(&engine->counters->budget_usecs, config->budget_usecs);
 	atomic_store(&engine->counters->weight, config->weight);
+	atomic_store(&engine->counters->busy_poll, config->busy_poll);
+	atomic_store(&engine->counters->busy_read, config->busy_read);
+}
+
+uint32_t engine_busy_poll(const struct engine *engine)
+{
+	return atomic_load_explicit(&engine->counters->busy_poll, memory_order_relaxed);
+}
+
+uint32_t engine_busy_read(const struct engine *engine)
+{
+	return atomic_load_explicit(&engine->counters->busy_read, memory_order_relaxed);
+}
+
+/* Zero is a value here: not at all. */
+static int busy_check(const char *key, bool set, uint32_t usecs, struct error *err)
+{
+	if (set && usecs > ENGINE_BUSY_POLL_MAX)
+		return error_set(err, -ERANGE, "%s %u: must be 0 to %u", key, usecs,
+				 ENGINE_BUSY_POLL_MAX);
+	return 0;
 }
 
 void engine_settings_start(struct engine *engine)
@@ -91,6 +112,10 @@ int engine_set(struct engine *engine, const struct engine_settings *s, struct er
 		rc = range_check("netdev_budget_usecs", s->budget_usecs_set, s->budget_usecs,
 				 ENGINE_BUDGET_USECS_MAX, err);
 	if (!rc)
+		rc = busy_check("busy_poll", s->busy_poll_set, s->busy_poll, err);
+	if (!rc)
+		rc = busy_check("busy_read", s->busy_read_set, s->busy_read, err);
+	if (!rc)
 		rc = cpu_settings_check(&s->cpus, err);
 	if (!rc)
 		rc = engine_steer_check(s, err);
@@ -110,6 +135,10 @@ int engine_set(struct engine *engine, const struct engine_settings *s, struct er
 		config->budget = s->budget;
 	if (s->budget_usecs_set)
 		config->budget_usecs = s->budget_usecs;
+	if (s->busy_poll_set)
+		config->busy_poll = s->busy_poll;
+	if (s->busy_read_set)
+		config->busy_read = s->busy_read;
 	budget_apply(engine);
 	if (s->weight_set)
 		weights_apply(engine);

@@ -264,7 +264,8 @@ static void refuses_sets(void **state)
 		 "app, auto"},
 		{"set p0 speed=9", 2,
 		 "unknown key \"speed\": the keys are poller, weight, idle_suspend, cpu, cpus, "
-		 "class, nice, priority, napi_defer_hard_irqs, gro_flush_timeout, rps_cpus, "
+		 "class, nice, priority, napi_defer_hard_irqs, gro_flush_timeout, "
+		 "irq_suspend_timeout, rps_cpus, "
 		 "rps_flow_cnt"},
 		{"set p0 netdev_budget=9", 2,
 		 "netdev_budget is a key of engine, not of a port or queue"},
@@ -282,7 +283,8 @@ static void refuses_sets(void **state)
 		{"set engine symmetric_hash=yes", 2, "symmetric_hash=yes: it is on or off"},
 		{"set p0 poller", 2,
 		 "\"poller\" is not KEY=VALUE: the keys are poller, weight, idle_suspend, cpu, "
-		 "cpus, class, nice, priority, napi_defer_hard_irqs, gro_flush_timeout, rps_cpus, "
+		 "cpus, class, nice, priority, napi_defer_hard_irqs, gro_flush_timeout, "
+		 "irq_suspend_timeout, rps_cpus, "
 		 "rps_flow_cnt"},
 		{"set p0 gro_flush_timeout=2000000000", 2,
 		 "gro_flush_timeout=2000000000: out of range 0..1000000000"},

@@ -32,7 +32,7 @@ expect 'napier sim --se' --seed --seeds
 expect 'napier run --h' --help --handler --host
 expect 'napier run --host xdp:l' lo
 expect 'napier run --handler ' bridge drop
-expect 'napier run --poller ' softirq thread workqueue busy-poll auto
+expect 'napier run --poller ' softirq thread workqueue busy-poll app auto
 expect "napier run -c $directory/so" "$directory/some.conf"
 expect 'napier run p' packet: pcap:
 expect 'napier run xdp:l' lo
@@ -41,12 +41,12 @@ expect 'napier show -' --name --run-dir --help --json --fdb --interval --names -
 expect "napier set --run-dir $directory " default engine
 expect 'napier set default ' poller=
 expect 'napier set engine ' cpus= dev_weight= netdev_budget= netdev_budget_usecs= \
-	netdev_max_backlog= flow_limit= rps_sock_flow_entries= symmetric_hash= deferral=
+	busy_poll= busy_read= netdev_max_backlog= flow_limit= rps_sock_flow_entries= symmetric_hash= deferral=
 expect 'napier set cpu/0 ' deferral=
 expect 'napier set cpu/0 deferral=' never restart-limit looped:1 looped:2 ksoftirqd-running
 expect 'napier set a p' poller= priority=
 expect 'napier set a n' nice= napi_defer_hard_irqs=
-expect 'napier set default poller=' softirq thread workqueue busy-poll auto
+expect 'napier set default poller=' softirq thread workqueue busy-poll app auto
 expect 'napier set default poller=t' thread
 expect 'napier set a/0 weight=3 class=' fair fifo
 expect 'napier port ' add remove

@@ -157,14 +157,16 @@ static void reads_example(void **state)
 
 #define ENGINE_KEYS                                                                                \
 	"name, cpus, poller, frames, frame_size, ports_max, queues_max, dev_weight, "              \
-	"netdev_budget, netdev_budget_usecs, netdev_max_backlog, flow_limit, "                     \
+	"netdev_budget, netdev_budget_usecs, busy_poll, busy_read, netdev_max_backlog, "           \
+	"flow_limit, "                                                                             \
 	"rps_sock_flow_entries, symmetric_hash, netdev_rss_key, backlog, deferral, cpu, hz, "      \
 	"restarts, restart_usecs, "                                                                \
 	"idle_suspend, "                                                                           \
 	"workers, interrupt, ksoftirqd, worker"
 #define PORT_KEYS                                                                                  \
 	"port, poller, weight, cpu, cpus, class, nice, priority, idle_suspend, "                   \
-	"napi_defer_hard_irqs, gro_flush_timeout, rps_cpus, rps_flow_cnt, pvid, tagged, "          \
+	"napi_defer_hard_irqs, gro_flush_timeout, irq_suspend_timeout, rps_cpus, rps_flow_cnt, "   \
+	"pvid, tagged, "                                                                           \
 	"untagged, queues, tx, host"
 
 static const struct {
