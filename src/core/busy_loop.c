@@ -146,7 +146,8 @@ static void token_give(struct busy_loop *loop)
 			gone = !napi->full && napi_complete(napi, loop->polled);
 		if (gone || napi_release(napi))
 			return;
-	} while (when != TIME_NEVER); /* what control asked for was withdrawn */
+		/* Again, where what control asked for was withdrawn. */
+	} while (when != TIME_NEVER && machine_now(napi->engine->machine) < when);
 	napi_pass(napi);
 }
 

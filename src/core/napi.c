@@ -127,7 +127,10 @@ bool napi_complete(struct napi *napi, uint32_t work)
 	return false;
 }
 
-/* What was missed may be: the timer brings the poll that follows. */
+/*
+ * What was missed may be: the timer brings the poll that follows. Unless it is the timer itself
+ * that was missed, since the holder was late: then nothing else would come.
+ */
 bool napi_suspend(struct napi *napi, int64_t when)
 {
 	struct napi_counters *counters = &napi->record->napi;
@@ -135,7 +138,8 @@ bool napi_suspend(struct napi *napi, int64_t when)
 
 	wake_source_defer(napi, when);
 	counter_add(&counters->completes, 1);
-	while (!(state & (NAPI_SWITCH | NAPI_DISABLING)))
+	while (!(state & (NAPI_SWITCH | NAPI_DISABLING)) &&
+	       !(state & NAPI_MISSED && wake_source_spent(napi, when)))
 		if (atomic_compare_exchange_weak_explicit(
 			    &napi->state, &state,
 			    state & ~(uint32_t)(NAPI_SCHED | NAPI_MISSED | NAPI_PREFER),

@@ -31,6 +31,12 @@ void wake_source_choose(struct napi *napi, uint32_t work, bool held);
 /* The interrupt stays off until somebody comes, at the latest then. */
 void wake_source_defer(struct napi *napi, int64_t when);
 
+/* MISSED has been seen, and the timer that was armed for this is not any more: it has fired. */
+static inline bool wake_source_spent(const struct napi *napi, int64_t when)
+{
+	return atomic_load((_Atomic int64_t *)&napi->timer_armed) > when;
+}
+
 static inline void wake_source_taken(struct napi *napi)
 {
 	if (atomic_load_explicit(&napi->timer_at, memory_order_relaxed) != TIME_NEVER)
