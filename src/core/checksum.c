@@ -1,39 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "core/checksum.h"
+#include <core/checksum.h>
 
-#include <arpa/inet.h>
-#include <string.h>
-
-static inline uint16_t load16(const uint8_t *p)
-{
-	uint16_t value;
-
-	memcpy(&value, p, sizeof(value));
-	return value;
-}
-
-static inline uint64_t load32(const uint8_t *p)
-{
-	uint32_t value;
-
-	memcpy(&value, p, sizeof(value));
-	return value;
-}
+#include <core/headers.h>
 
 enum {
-	PROTOCOL_HOP_BY_HOP = 0,
-	PROTOCOL_TCP = 6,
-	PROTOCOL_UDP = 17,
-	PROTOCOL_DESTINATION_OPTIONS = 60,
-
-	ETHERTYPE_AT = 12,
-	VLAN_TAG = 4,
-	VLAN_TAGS_MAX = 2,
-	IPV6_HEADER = 40,
-	IPV6_EXTENSIONS_MAX = 4,
-	CHECKSUM_IN_TCP = 16,
-	CHECKSUM_IN_UDP = 6,
-	UDP_HEADER = 8,
 	TUNNEL_HEADER = 8, /* of VXLAN, and of Geneve without options */
 	PORT_VXLAN = 4789,
 	PORT_VXLAN_LINUX = 8472, /* from before it had a number, and still the default */
@@ -41,127 +11,70 @@ enum {
 	GENEVE_ETHERNET = 0x6558,
 };
 
-/* What the transport header's place and the pseudo-header come to. */
+/* Of TCP or UDP. */
 struct transport {
-	uint32_t at;	  /* from data */
-	uint32_t len;	  /* header and payload */
-	uint32_t offset;  /* of its checksum, from `at` */
-	uint8_t protocol; /* TCP or UDP */
-	uint64_t sum;	  /* of the addresses */
+	struct headers at;
+	uint32_t len;	 /* header and payload */
+	uint32_t offset; /* of its checksum */
 };
 
-static bool transport_ipv4(const struct packet *p, uint32_t at, struct transport *t)
-{
-	const uint8_t *ip = p->data + at;
-	uint32_t header, total;
-
-	if (at + 20 > p->len || ip[0] >> 4 != 4)
-		return false;
-	header = (ip[0] & 0xfu) * 4;
-	total = ntohs(load16(ip + 2));
-	/* More fragments, or not the first. */
-	if (load16(ip + 6) & htons(0x3fff))
-		return false;
-	if (header < 20 || total < header || at + total > p->total)
-		return false;
-	t->at = at + header;
-	t->len = total - header;
-	t->protocol = ip[9];
-	t->sum = load32(ip + 12) + load32(ip + 16);
-	return true;
-}
-
-static bool transport_ipv6(const struct packet *p, uint32_t at, struct transport *t)
-{
-	const uint8_t *ip = p->data + at;
-
-	if (at + IPV6_HEADER > p->len || ip[0] >> 4 != 6)
-		return false;
-	t->protocol = ip[6];
-	t->len = ntohs(load16(ip + 4));
-	t->at = at + IPV6_HEADER;
-	if (t->at + t->len > p->total)
-		return false;
-	t->sum = 0;
-	for (int i = 8; i < IPV6_HEADER; i += 4)
-		t->sum += load32(ip + i);
-	/* Behind a routing header the pseudo-header has another address; a fragment has no sum. */
-	for (int i = 0; i < IPV6_EXTENSIONS_MAX; i++) {
-		const uint8_t *extension = p->data + t->at;
-		uint32_t size;
-
-		if (t->protocol != PROTOCOL_HOP_BY_HOP &&
-		    t->protocol != PROTOCOL_DESTINATION_OPTIONS)
-			break;
-		if (t->at + 2 > p->len)
-			return false;
-		size = (extension[1] + 1u) * 8;
-		if (size > t->len)
-			return false;
-		t->protocol = extension[0];
-		t->at += size;
-		t->len -= size;
-	}
-	return true;
-}
-
-/* From the place of the EtherType; TCP or UDP, and with its checksum inside of the frame. */
+/*
+ * From the place of the EtherType; TCP or UDP, and with its checksum inside of the frame. Not
+ * behind a routing header, where the pseudo-header has another address; a fragment has no sum.
+ */
 static bool transport_find(const struct packet *p, uint32_t at, struct transport *t)
 {
-	uint16_t type;
-
-	if (at + 2 > p->len)
+	headers_find_inner(p->data, p->len, at, &t->at);
+	if (!t->at.version || t->at.hidden || t->at.special)
 		return false;
-	type = load16(p->data + at);
-	for (int tags = 0; tags < VLAN_TAGS_MAX; tags++) {
-		if (type != htons(0x8100) && type != htons(0x88a8))
-			break;
-		at += VLAN_TAG;
-		if (at + 2 > p->len)
-			return false;
-		type = load16(p->data + at);
-	}
-	at += 2;
-	if (type == htons(0x0800)) {
-		if (!transport_ipv4(p, at, t))
-			return false;
-	} else if (type != htons(0x86dd) || !transport_ipv6(p, at, t)) {
-		return false;
-	}
-	if (t->protocol == PROTOCOL_TCP)
-		t->offset = CHECKSUM_IN_TCP;
-	else if (t->protocol == PROTOCOL_UDP)
-		t->offset = CHECKSUM_IN_UDP;
+	if (t->at.protocol == PROTOCOL_TCP)
+		t->offset = TCP_CHECKSUM;
+	else if (t->at.protocol == PROTOCOL_UDP)
+		t->offset = UDP_CHECKSUM;
 	else
-		return false;
-	if (t->len < t->offset + 2 || t->at + t->offset + 2 > p->len)
 		return false;
 	/* Completing adds up everything to the end: bytes behind the datagram would be wrong there.
 	 */
-	return t->at + t->len == p->total;
+	if (t->at.end != p->total || t->at.transport + t->offset + 2 > t->at.end)
+		return false;
+	t->len = t->at.end - t->at.transport;
+	return t->at.transport + t->offset + 2 <= p->len;
+}
+
+/* Written out: it is looked for in every packet that a port receives. */
+static uint64_t addresses_sum(const uint8_t *data, const struct headers *at)
+{
+	const uint8_t *addresses = headers_addresses(data, at);
+	uint64_t sum = (uint64_t)word32(addresses) + word32(addresses + 4);
+
+	if (at->version == 6)
+		for (int i = 8; i < 32; i += 4)
+			sum += word32(addresses + i);
+	return sum;
 }
 
 static bool transport_partial(const struct packet *p, const struct transport *t)
 {
-	uint64_t sum = t->sum + htons(t->protocol) + htons((uint16_t)t->len);
+	uint64_t sum =
+		addresses_sum(p->data, &t->at) + htons(t->at.protocol) + htons((uint16_t)t->len);
 
 	sum = (sum & UINT32_MAX) + (sum >> 32);
-	return load16(p->data + t->at + t->offset) ==
+	return word16(p->data + t->at.transport + t->offset) ==
 	       checksum_fold(checksum_add(0, &sum, sizeof(sum)));
 }
 
 /* A frame inside of a UDP datagram: the place of its EtherType. */
 static bool tunnel_enter(const struct packet *p, const struct transport *t, uint32_t *at)
 {
-	const uint8_t *udp = p->data + t->at;
-	uint32_t inner = t->at + UDP_HEADER + TUNNEL_HEADER + ETHERTYPE_AT;
+	const uint8_t *udp = p->data + t->at.transport;
+	uint32_t inner = t->at.transport + (uint32_t)UDP_HEADER + TUNNEL_HEADER + ETHERTYPE_AT;
 	uint16_t port;
 
-	if (t->protocol != PROTOCOL_UDP || inner > p->len)
+	if (t->at.protocol != PROTOCOL_UDP || inner > p->len)
 		return false;
-	port = load16(udp + 2);
+	port = word16(udp + 2);
 	if (port == htons(PORT_GENEVE)) {
-		if (load16(udp + UDP_HEADER + 2) != htons(GENEVE_ETHERNET))
+		if (word16(udp + UDP_HEADER + 2) != htons(GENEVE_ETHERNET))
 			return false;
 		inner += (udp[UDP_HEADER] & 0x3fu) * 4; /* its options */
 	} else if (port != htons(PORT_VXLAN) && port != htons(PORT_VXLAN_LINUX)) {
@@ -183,7 +96,7 @@ bool checksum_partial_detect(struct packet *p)
 	    !(tunnel_enter(p, &t, &at) && transport_find(p, at, &t) && transport_partial(p, &t)))
 		return false;
 	p->flags |= PACKET_CSUM_PARTIAL;
-	p->csum_start = (uint16_t)t.at;
+	p->csum_start = t.at.transport;
 	p->csum_offset = (uint16_t)t.offset;
 	return true;
 }
@@ -213,8 +126,8 @@ static uint16_t checksum_value(const struct packet *p)
 	 * Two words mean zero. In UDP 0 says "no checksum"; TCP's senders write what they have
 	 * computed, 0, so that is what comes out again; but what is right already stays.
 	 */
-	if (!value && (p->csum_offset != CHECKSUM_IN_TCP ||
-		       load16(p->data + p->csum_start + p->csum_offset) == 0xffff))
+	if (!value && (p->csum_offset != TCP_CHECKSUM ||
+		       word16(p->data + p->csum_start + p->csum_offset) == 0xffff))
 		value = 0xffff;
 	return value;
 }
@@ -227,7 +140,7 @@ static bool checksum_inside(const struct packet *p)
 bool checksum_partial_right(const struct packet *p)
 {
 	return checksum_inside(p) &&
-	       load16(p->data + p->csum_start + p->csum_offset) == checksum_value(p);
+	       word16(p->data + p->csum_start + p->csum_offset) == checksum_value(p);
 }
 
 bool checksum_complete(struct packet *p)

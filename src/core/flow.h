@@ -11,7 +11,7 @@
  *   other frames                       the MAC addresses and the type
  *
  * behind up to two VLAN tags. What a header would say beyond the end of the frame, or beyond
- * FLOW_EXTENSIONS_MAX IPv6 extension headers, is left out.
+ * IPV6_EXTENSIONS_MAX (core/headers.h) extension headers, is left out.
  *
  * Symmetric: addresses are put in order first, and the ports with them, so both directions of a
  * connection have one hash. The published vectors do not hold then.
@@ -24,9 +24,8 @@
 
 #include <napier/packet.h>
 
-#define FLOW_KEY_SIZE 40      /* bytes of key: 36 of input and a window of 4 */
-#define FLOW_INPUT_MAX 36     /* two IPv6 addresses and two ports */
-#define FLOW_EXTENSIONS_MAX 8 /* IPv6 extension headers that are looked behind */
+#define FLOW_KEY_SIZE 40  /* bytes of key: 36 of input and a window of 4 */
+#define FLOW_INPUT_MAX 36 /* two IPv6 addresses and two ports */
 
 /* Half a byte a step: 4.5 KiB, which stay in the first-level cache beside the packets. */
 struct flow_hasher {

@@ -80,13 +80,6 @@ static bool joint_measure(const struct packet *p, struct joint *joint)
 	return joint->total - joint->at.network <= GRO_BYTES_MAX;
 }
 
-static void store16(uint8_t *at, uint32_t value)
-{
-	uint16_t wire = htons((uint16_t)value);
-
-	memcpy(at, &wire, sizeof(wire));
-}
-
 static void network_finish(uint8_t *ip, const struct joint *joint)
 {
 	uint32_t size = joint->total - joint->at.network;

@@ -39,7 +39,7 @@ bool headers_join(const struct held *held, const struct segment *segment)
 	const uint8_t *a = held->head->data, *b = segment->packet->data;
 	uint32_t network = held->network;
 
-	if (segment->at.network != network || !ethernet_equal(a, b, network))
+	if (!ethernet_equal(a, b, network)) /* then `network` is the same, too */
 		return false;
 	if (held->version == 4)
 		return ipv4_joins(held, a + network, b + network);

@@ -47,6 +47,7 @@ enum {
 
 	PROTOCOL_TCP = 6,
 	PROTOCOL_UDP = 17,
+	PROTOCOL_SCTP = 132,
 
 	TCP_HEADER_MIN = 20,
 	TCP_SEQUENCE = 4,
@@ -101,8 +102,22 @@ static inline uint32_t load32(const uint8_t *at)
 	return ntohl(word32(at));
 }
 
+static inline void store16(uint8_t *at, uint32_t value)
+{
+	uint16_t wire = htons((uint16_t)value);
+
+	memcpy(at, &wire, sizeof(wire));
+}
+
+static inline void store32(uint8_t *at, uint32_t value)
+{
+	uint32_t wire = htonl(value);
+
+	memcpy(at, &wire, sizeof(wire));
+}
+
 struct headers {
-	uint8_t version;  /* of IP: 4 or 6; 0: it is not IP, or not with a whole header */
+	uint8_t version;  /* of IP: 4 or 6; 0: not IP, or no whole header: nothing else is set */
 	uint8_t protocol; /* of the transport, or where the search ended */
 	bool plain;	  /* neither options nor extension headers, nor a fragment */
 	bool special;	  /* behind extension headers that are more than options */
@@ -111,12 +126,26 @@ struct headers {
 	 * any flow between its addresses. transport is not set then.
 	 */
 	bool hidden;
-	uint16_t network; /* these from data */
+	uint16_t network; /* from data, behind the EtherType; that also when it is not IP */
 	uint16_t transport;
 	uint32_t end; /* of the IP packet, by its own length: may be beyond the frame */
 };
 
 /* Of the frame at data, len bytes of it. */
 void headers_find(const uint8_t *data, uint32_t len, struct headers *out);
+/* Of one that is inside of it and whose EtherType is at `at`; all places are from data. */
+void headers_find_inner(const uint8_t *data, uint32_t len, uint32_t at, struct headers *out);
+
+/* The source address; the destination's is behind it. */
+static inline const uint8_t *headers_addresses(const uint8_t *data, const struct headers *at)
+{
+	return data + at->network + (at->version == 4 ? IPV4_ADDRESSES : IPV6_ADDRESSES);
+}
+
+/* Bytes of both addresses. */
+static inline uint32_t headers_addresses_size(const struct headers *at)
+{
+	return at->version == 4 ? 8 : 32;
+}
 
 #endif

@@ -1,169 +1,50 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <core/segment.h>
 
-#include <arpa/inet.h>
 #include <linux/virtio_net.h>
-#include <string.h>
 
 #include <napier/port.h>
 
 #include <core/checksum.h>
 #include <core/frames.h>
+#include <core/headers.h>
 
 #ifndef VIRTIO_NET_HDR_GSO_UDP_L4
 #define VIRTIO_NET_HDR_GSO_UDP_L4 5
 #endif
 
-enum {
-	ETHERTYPE_AT = 12,
-	ETHERTYPE_IPV4 = 0x0800,
-	ETHERTYPE_IPV6 = 0x86dd,
-	ETHERTYPE_VLAN = 0x8100,
-	ETHERTYPE_QINQ = 0x88a8,
-	VLAN_TAG = 4,
-
-	IPV4_HEADER_MIN = 20,
-	IPV4_LENGTH = 2,
-	IPV4_ID = 4,
-	IPV4_PROTOCOL = 9,
-	IPV4_CHECKSUM = 10,
-	IPV4_ADDRESSES = 12,
-
-	IPV6_HEADER = 40,
-	IPV6_LENGTH = 4,
-	IPV6_NEXT = 6,
-	IPV6_ADDRESSES = 8,
-	IPV6_HOP_BY_HOP = 0,
-	IPV6_DESTINATION_OPTIONS = 60,
-
-	PROTOCOL_TCP = 6,
-	PROTOCOL_UDP = 17,
-
-	TCP_HEADER_MIN = 20,
-	TCP_SEQUENCE = 4,
-	TCP_HEADER_WORDS = 12,
-	TCP_FLAGS = 13,
-	TCP_FIN = 0x01,
-	TCP_PSH = 0x08,
-	TCP_CWR = 0x80,
-	TCP_CHECKSUM = 16,
-
-	UDP_HEADER = 8,
-	UDP_LENGTH = 4,
-	UDP_CHECKSUM = 6,
-};
-
 /* Where the headers of a super-packet are, from data; all in its first frame. */
 struct layout {
-	bool ipv4;
-	uint8_t protocol;
-	uint32_t network;
-	uint32_t transport;
+	struct headers at;
 	uint32_t payload;
 };
 
-static uint16_t load16(const uint8_t *at)
-{
-	uint16_t value;
-
-	memcpy(&value, at, sizeof(value));
-	return ntohs(value);
-}
-
-static void store16(uint8_t *at, uint32_t value)
-{
-	uint16_t wire = htons((uint16_t)value);
-
-	memcpy(at, &wire, sizeof(wire));
-}
-
-static uint32_t load32(const uint8_t *at)
-{
-	uint32_t value;
-
-	memcpy(&value, at, sizeof(value));
-	return ntohl(value);
-}
-
-static void store32(uint8_t *at, uint32_t value)
-{
-	uint32_t wire = htonl(value);
-
-	memcpy(at, &wire, sizeof(wire));
-}
-
-static bool ipv4_layout(const struct packet *p, struct layout *layout)
-{
-	const uint8_t *ip = p->data + layout->network;
-
-	if (layout->network + IPV4_HEADER_MIN > p->len || (ip[0] & 0x0f) * 4 < IPV4_HEADER_MIN)
-		return false;
-	layout->ipv4 = true;
-	layout->protocol = ip[IPV4_PROTOCOL];
-	layout->transport = layout->network + (ip[0] & 0x0fu) * 4;
-	return true;
-}
-
 /*
- * Extension headers are repeated in each segment, like the rest. Not behind a routing header: there
- * the checksum is over another destination; and there are no segments of fragments.
+ * False when the headers are not those that gso_type says, or not whole in the first frame. Options
+ * and extension headers are repeated in each segment, like the rest. Not behind a routing header:
+ * there the checksum is over another destination; and there are no segments of fragments.
  */
-static bool ipv6_layout(const struct packet *p, struct layout *layout)
-{
-	if (layout->network + IPV6_HEADER > p->len)
-		return false;
-	layout->ipv4 = false;
-	layout->protocol = p->data[layout->network + IPV6_NEXT];
-	layout->transport = layout->network + IPV6_HEADER;
-	while (layout->protocol == IPV6_HOP_BY_HOP ||
-	       layout->protocol == IPV6_DESTINATION_OPTIONS) {
-		const uint8_t *extension = p->data + layout->transport;
-
-		if (layout->transport + 8 > p->len)
-			return false;
-		layout->protocol = extension[0];
-		layout->transport += (extension[1] + 1u) * 8;
-	}
-	return true;
-}
-
-static bool network_layout(const struct packet *p, struct layout *layout)
-{
-	uint32_t at = ETHERTYPE_AT;
-
-	for (; at + 2 <= p->len; at += VLAN_TAG) {
-		uint16_t type = load16(p->data + at);
-
-		layout->network = at + 2;
-		if (type == ETHERTYPE_IPV4)
-			return ipv4_layout(p, layout);
-		if (type == ETHERTYPE_IPV6)
-			return ipv6_layout(p, layout);
-		if (type != ETHERTYPE_VLAN && type != ETHERTYPE_QINQ)
-			return false;
-	}
-	return false;
-}
-
-/* False when the headers are not those that gso_type says, or not whole in the first frame. */
 static bool layout_find(const struct packet *p, struct layout *layout)
 {
 	uint8_t type = p->gso_type & ~VIRTIO_NET_HDR_GSO_ECN;
+	const struct headers *at = &layout->at;
 	uint32_t header = UDP_HEADER;
 
-	if (!p->gso_size || !network_layout(p, layout))
+	headers_find(p->data, p->len, &layout->at);
+	if (!p->gso_size || !at->version || at->hidden || at->special)
 		return false;
-	if (layout->protocol == PROTOCOL_TCP) {
-		if (type != (layout->ipv4 ? VIRTIO_NET_HDR_GSO_TCPV4 : VIRTIO_NET_HDR_GSO_TCPV6) ||
-		    layout->transport + TCP_HEADER_MIN > p->len)
+	if (at->protocol == PROTOCOL_TCP) {
+		if (type != (at->version == 4 ? VIRTIO_NET_HDR_GSO_TCPV4
+					      : VIRTIO_NET_HDR_GSO_TCPV6) ||
+		    at->transport + (uint32_t)TCP_HEADER_MIN > p->len)
 			return false;
-		header = (p->data[layout->transport + TCP_HEADER_WORDS] >> 4) * 4u;
+		header = (p->data[at->transport + TCP_HEADER_WORDS] >> 4) * 4u;
 		if (header < TCP_HEADER_MIN)
 			return false;
-	} else if (layout->protocol != PROTOCOL_UDP || type != VIRTIO_NET_HDR_GSO_UDP_L4) {
+	} else if (at->protocol != PROTOCOL_UDP || type != VIRTIO_NET_HDR_GSO_UDP_L4) {
 		return false;
 	}
-	layout->payload = layout->transport + header;
+	layout->payload = at->transport + header;
 	return layout->payload <= p->len;
 }
 
@@ -192,16 +73,14 @@ static void payload_copy(struct cursor *from, uint8_t *to, uint32_t size)
 /* The pseudo-header's sum into the checksum field, and the field's place into the packet. */
 static void checksum_begin(struct packet *segment, const struct layout *layout)
 {
-	const uint8_t *addresses =
-		segment->data + layout->network + (layout->ipv4 ? IPV4_ADDRESSES : IPV6_ADDRESSES);
-	bool tcp = layout->protocol == PROTOCOL_TCP;
-	uint32_t sum =
-		htons(layout->protocol) + htons((uint16_t)(segment->len - layout->transport));
-	uint16_t partial = checksum_fold(checksum_add(sum, addresses, layout->ipv4 ? 8 : 32));
+	const struct headers *at = &layout->at;
+	uint32_t sum = htons(at->protocol) + htons((uint16_t)(segment->len - at->transport));
+	uint16_t partial = checksum_fold(checksum_add(sum, headers_addresses(segment->data, at),
+						      headers_addresses_size(at)));
 
 	segment->flags = PACKET_CSUM_PARTIAL;
-	segment->csum_start = (uint16_t)layout->transport;
-	segment->csum_offset = tcp ? TCP_CHECKSUM : UDP_CHECKSUM;
+	segment->csum_start = at->transport;
+	segment->csum_offset = at->protocol == PROTOCOL_TCP ? TCP_CHECKSUM : UDP_CHECKSUM;
 	memcpy(segment->data + segment->csum_start + segment->csum_offset, &partial,
 	       sizeof(partial));
 }
@@ -210,28 +89,29 @@ static void checksum_begin(struct packet *segment, const struct layout *layout)
 static void headers_finish(struct packet *segment, const struct layout *layout, uint32_t i,
 			   bool last, uint16_t gso_size)
 {
-	uint8_t *ip = segment->data + layout->network;
-	uint8_t *transport = segment->data + layout->transport;
+	uint8_t *ip = segment->data + layout->at.network;
+	uint8_t *transport = segment->data + layout->at.transport;
 
-	if (layout->ipv4) {
+	if (layout->at.version == 4) {
 		uint16_t sum;
 
-		store16(ip + IPV4_LENGTH, segment->len - layout->network);
+		store16(ip + IPV4_LENGTH, segment->len - layout->at.network);
 		store16(ip + IPV4_ID, load16(ip + IPV4_ID) + i);
 		memset(ip + IPV4_CHECKSUM, 0, sizeof(sum));
-		sum = checksum_finish(checksum_add(0, ip, layout->transport - layout->network));
+		sum = checksum_finish(
+			checksum_add(0, ip, layout->at.transport - layout->at.network));
 		memcpy(ip + IPV4_CHECKSUM, &sum, sizeof(sum));
 	} else {
-		store16(ip + IPV6_LENGTH, segment->len - layout->network - IPV6_HEADER);
+		store16(ip + IPV6_LENGTH, segment->len - layout->at.network - IPV6_HEADER);
 	}
-	if (layout->protocol == PROTOCOL_TCP) {
+	if (layout->at.protocol == PROTOCOL_TCP) {
 		store32(transport + TCP_SEQUENCE, load32(transport + TCP_SEQUENCE) + i * gso_size);
 		if (i)
 			transport[TCP_FLAGS] &= (uint8_t)~TCP_CWR;
 		if (!last)
 			transport[TCP_FLAGS] &= (uint8_t) ~(TCP_FIN | TCP_PSH);
 	} else {
-		store16(transport + UDP_LENGTH, segment->len - layout->transport);
+		store16(transport + UDP_LENGTH, segment->len - layout->at.transport);
 	}
 	checksum_begin(segment, layout);
 	checksum_complete(segment);
@@ -280,11 +160,11 @@ static void front_remove(struct context *context, struct packet *p, const struct
 		frame->next = NULL;
 		packet_free(&context->cache, &frame, 1);
 	}
-	ip = p->data + layout->network;
-	transport = p->data + layout->transport;
-	if (layout->ipv4)
+	ip = p->data + layout->at.network;
+	transport = p->data + layout->at.transport;
+	if (layout->at.version == 4)
 		store16(ip + IPV4_ID, load16(ip + IPV4_ID) + n);
-	if (layout->protocol == PROTOCOL_TCP) {
+	if (layout->at.protocol == PROTOCOL_TCP) {
 		store32(transport + TCP_SEQUENCE,
 			load32(transport + TCP_SEQUENCE) + n * p->gso_size);
 		transport[TCP_FLAGS] &= (uint8_t)~TCP_CWR;

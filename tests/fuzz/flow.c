@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <core/flow.h>
+#include <core/headers.h>
 
 #include "frame.h"
 #include "fuzz.h"
@@ -50,7 +51,7 @@ static bool plain_packet(const struct frame_facts *facts)
 {
 	return facts->honest && !facts->fragment && !facts->hidden && !facts->tunnel &&
 	       (facts->protocol == 6 || facts->protocol == 17) && facts->tags <= 2 &&
-	       facts->extensions <= FLOW_EXTENSIONS_MAX;
+	       facts->extensions <= IPV6_EXTENSIONS_MAX;
 }
 
 static void swap(uint8_t *a, uint8_t *b, uint32_t size)

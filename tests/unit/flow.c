@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 
 #include <core/flow.h>
+#include <core/headers.h>
 #include <core/flow_limit.h>
 
 /* The key and the vectors that network cards are verified with. */
@@ -181,7 +182,7 @@ static void options_and_extensions(void **state)
 		assert_int_equal(hash_of(&f), vectors[i].with_ports);
 	}
 	for (size_t i = 5; i < VECTORS; i++) {
-		for (int n = 1; n <= FLOW_EXTENSIONS_MAX + 1; n++) {
+		for (int n = 1; n <= IPV6_EXTENSIONS_MAX + 1; n++) {
 			ethernet(&f, 0);
 			ip(&f, &vectors[i], 0, false);
 			for (int k = 1; k <= n; k++) {
@@ -193,7 +194,7 @@ static void options_and_extensions(void **state)
 				f.len += authentication ? 24 : 16;
 			}
 			ports(&f, &vectors[i], false);
-			assert_int_equal(hash_of(&f), n <= FLOW_EXTENSIONS_MAX
+			assert_int_equal(hash_of(&f), n <= IPV6_EXTENSIONS_MAX
 							      ? vectors[i].with_ports
 							      : vectors[i].addresses);
 		}

@@ -573,6 +573,37 @@ static void checksums_trusted(void **state)
 	}
 }
 
+/* A header that says that it is shorter than a header is none, whatever follows from it. */
+static void tcp_header_too_short(void **state)
+{
+	struct frame_spec s[2] = {tcp(4, 0, 100), tcp(4, 116 + 12, 100)};
+	struct packet *v[2], *out[2 + GRO_HELD_MAX];
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		v[i] = packet_of(&s[i]);
+		v[i]->data[frame_transport(&s[i]) + 12] = 0x40;
+		frame_checksums(&s[i], v[i]->data, v[i]->len);
+	}
+	assert_int_equal(receive(ALL, v, 2, out), 2);
+	discard(out, 2);
+}
+
+/* Two flows, though their addresses and ports are the same. */
+static void protocols_are_apart(void **state)
+{
+	struct frame_spec s[2] = {tcp(4, 0, 100), udp(4, 0, 100)};
+	struct packet *v[2], *out[2 + GRO_HELD_MAX];
+
+	(void)state;
+	s[1].source = s[0].source;
+	v[0] = packet_of(&s[0]);
+	v[1] = packet_of(&s[1]);
+	assert_int_equal(receive(ALL, v, 2, out), 0);
+	assert_int_equal(gro_flush(gro, INT64_MAX, out, 2), 2);
+	discard(out, 2);
+}
+
 /* A wrong one is not held, and what follows it may merge. */
 static void wrong_goes_alone(void **state)
 {
@@ -585,10 +616,11 @@ static void wrong_goes_alone(void **state)
 
 		v[i] = i == 1 ? packet_wrong(&s, 0) : packet_of(&s);
 	}
-	n = receive(ALL, v, 4, out);
+	n = receive(ALL, v, 2, out);
 	assert_int_equal(n, 2);
 	assert_ptr_equal(out[0], v[0]);
 	assert_ptr_equal(out[1], v[1]);
+	assert_int_equal(receive(ALL, v + 2, 2, out + n), 0);
 	n += gro_flush(gro, INT64_MAX, out + n, 1);
 	assert_int_equal(n, 3);
 	assert_ptr_equal(out[2], v[2]);
@@ -682,9 +714,15 @@ static void frame_is_whole(void **state)
 	p->next->len = p->next->total = 10;
 	p->len -= 10;
 	check_flushes(p, &s[0], true);
+	/* The same with a trailer in the second. */
+	p = packet_of(&s[1]);
+	p->next = packet_new();
+	p->next->len = p->next->total = 10;
+	p->total += 10;
+	check_flushes(p, &s[0], true);
 	/* A super-packet already. */
 	p = packet_of(&s[1]);
-	p->flags = PACKET_GSO | PACKET_CSUM_PARTIAL;
+	p->flags = PACKET_GSO | PACKET_CSUM_VALID;
 	p->gso_size = 50;
 	check_flushes(p, &s[0], true);
 	/* Another protocol. */
@@ -776,12 +814,14 @@ static void fragments(void **state)
 
 		p = packet_of(&s);
 		frame_put16(p->data + frame_network(&s) + 6, field[i]);
+		memset(p->data + frame_transport(&s), 0x55, 4); /* where others have ports */
 		frame_checksums(&s, p->data, p->len);
 		check_flushes(p, &s, true);
 	}
 	/* Cut off within the ports. */
 	p = packet_of(&s);
 	p->len = p->total = frame_transport(&s) + 3;
+	p->data[p->len] ^= 1; /* what is behind it is not looked at */
 	check_flushes(p, &s, true);
 	s = udp(6, 7, 100);
 	p = packet_widened(&s, 8);
@@ -910,6 +950,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(bounded, begin, end),
 		cmocka_unit_test_setup_teardown(udp_without_checksum, begin, end),
 		cmocka_unit_test_setup_teardown(checksums_trusted, begin, end),
+		cmocka_unit_test_setup_teardown(tcp_header_too_short, begin, end),
+		cmocka_unit_test_setup_teardown(protocols_are_apart, begin, end),
 		cmocka_unit_test_setup_teardown(wrong_goes_alone, begin, end),
 		cmocka_unit_test_setup_teardown(types, begin, end),
 		cmocka_unit_test_setup_teardown(types_change, begin, end),

@@ -221,7 +221,7 @@ static void headers_write(const struct shape *s, uint8_t *bytes)
 	ip[0] = s->ipv4 ? 0x45 : 0x60;
 	ip[s->ipv4 ? 9 : 6] = s->tcp ? 6 : 17;
 	if (s->ipv4)
-		memcpy(ip + 4, (uint8_t[]){(uint8_t)(s->id >> 8), (uint8_t)s->id}, 2);
+		memcpy(ip + 4, (uint8_t[]){(uint8_t)(s->id >> 8), (uint8_t)s->id, 0, 0}, 4);
 	if (s->tcp) {
 		uint32_t sequence = htonl(s->sequence);
 
