@@ -19,19 +19,17 @@ enum { FRAME = 60, PORT = 9, STEADY = 100000, STEPS = 14, STALE = 3 };
 
 #define PATIENCE (10 * NSEC_PER_SEC)
 
+static const char title[] =
+	"64-byte UDP frames over veth into a socket. M/s: the most that the program takes at any\n"
+	"rate; M/CPU s: there, in a second of CPU of all that receives; x kernel: that against\n"
+	"the best of the kernel's in the same round. CPU ns a frame, there: the program, the\n"
+	"engine, and the kernel: softirq for the near interface wherever it ran, and its NAPI\n"
+	"threads. Then all of it at 100 000 frames a second, as long as it can take those.\n"
+	"CPUs: generator / kernel's softirq for the near interface / engine / program.";
+
 static const struct figures_form form = {
 	.key = "rate",
-	.title =
-		"64-byte UDP frames into a socket, over veth. M/s: the most that the program takes "
-		"at any rate;\nM/CPU s: there, in a second of CPU of all that receives: the "
-		"program, "
-		"the engine, and the kernel: softirq\nfor the near interface, wherever it ran, and "
-		"its "
-		"NAPI threads (ns a frame each); x kernel: that against\nthe best of the kernel's "
-		"in "
-		"the same round. Then CPU of a frame at 100 000 a second, as long as it\ncan take "
-		"those. CPUs: generator / kernel's softirq for the near interface / engine / "
-		"program.",
+	.title = title,
 	.label = {{"socket", "socket"}, {"cpus", "CPUs"}},
 	.column =
 		{

@@ -18,20 +18,17 @@ enum { PORT = 7, BYTES = 64, SOME = 100 };
 
 #define PATIENCE (10 * NSEC_PER_SEC)
 
+static const char title[] =
+	"UDP request and response of 64 bytes over veth, one at a time; whole round trips. The\n"
+	"client is a kernel socket that spins, so that its own wake-up is not in the figure, or\n"
+	"sleeps. CPU us a transaction, in a window of its own, without the client's: all, and\n"
+	"its parts: the program with the socket, the engine, and the kernel: softirq for both\n"
+	"interfaces wherever it ran, so the client's as well. Who spins uses all of its CPU,\n"
+	"however many transactions there are. CPUs: client / engine / program.";
+
 static const struct figures_form form = {
 	.key = "rr",
-	.title = "UDP request and response of 64 bytes over veth, one at a time; the client is a "
-		 "kernel "
-		 "socket that\nspins, so that its own wake-up is not in the figure, or sleeps. "
-		 "Whole "
-		 "round trips. CPU us a transaction,\nin a window of its own: all but the "
-		 "client's, and "
-		 "its parts: the program with the socket, the engine,\nand the kernel: softirq "
-		 "wherever "
-		 "it ran. Both directions' softirq is in it, also what is the client's.\nCPUs: "
-		 "client / "
-		 "engine / program. Who spins uses its whole CPU, whatever the figure a "
-		 "transaction.",
+	.title = title,
 	.label = {{"socket", "socket"}, {"client", "client"}, {"cpus", "CPUs"}},
 	.column =
 		{

@@ -15,23 +15,20 @@
 #include "lab/ends.h"
 #include "lab/host_path.h"
 
-enum { PORT = 5001, GBIT = 1000000000 };
+enum { PORT = 5001 };
+
+static const char title[] =
+	"One TCP stream between two namespaces over veth, into the near host or out of it,\n"
+	"in frames of 1514 bytes but for \"uncut\". CPUs: of the far host's program / of the\n"
+	"engine or NAPI threads / of the near host's program; softirq runs where packets are\n"
+	"sent. CPU ns a byte: all, and its parts: the sending and the receiving program, the\n"
+	"engine, and the kernel (softirq wherever it ran, ksoftirqd, NAPI threads, in no other\n"
+	"part). pkts/poll: of the near host's NAPIs. GRO ratio: full segments in a packet that\n"
+	"the receiver's TCP gets. x off: Gbit/s against the row above, without GRO.";
 
 static const struct figures_form form = {
 	.key = "stream",
-	.title = "One TCP stream between two namespaces over veth, into the near host (in) and out "
-		 "of "
-		 "it, in frames\nof 1514 bytes but for \"uncut\". CPUs: of the far host's program "
-		 "/ of "
-		 "the engine or NAPI threads / of\nthe near host's program; softirq runs where "
-		 "packets "
-		 "are sent. CPU ns a byte: all, and its parts:\nsender's and receiver's program, "
-		 "engine, "
-		 "and kernel: softirq wherever it ran, ksoftirqd, NAPI\nthreads, in no other part. "
-		 "GRO "
-		 "ratio: full segments in a packet that the receiver's TCP gets.\npkts/poll: of "
-		 "the near "
-		 "host's NAPIs. x off: Gbit/s against the row above without GRO.",
+	.title = title,
 	.label = {{"path", "path"}, {"direction", "to"}, {"cpus", "CPUs"}},
 	.column =
 		{
