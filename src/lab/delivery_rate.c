@@ -25,7 +25,8 @@ static const char title[] =
 	"the best of the kernel's in the same round. CPU ns a frame, there: the program, the\n"
 	"engine, and the kernel: softirq for the near interface wherever it ran, and its NAPI\n"
 	"threads. Then all of it at 100 000 frames a second, as long as it can take those.\n"
-	"CPUs: generator / kernel's softirq for the near interface / engine / program.";
+	"deferred: see rr. CPUs: generator / kernel's softirq for the near interface / engine / "
+	"program.";
 
 static const struct figures_form form = {
 	.key = "rate",
@@ -47,14 +48,19 @@ static const struct figures_form form = {
 };
 
 static const struct udp_path paths[] = {
-	{"kernel, recvmmsg", UDP_KERNEL_SLEEPS, UDP_SOFTIRQ_HERE, 0},
-	{"kernel, recvmmsg, RPS", UDP_KERNEL_SLEEPS, UDP_SOFTIRQ_STEERED, 0},
-	{"kernel, recvmmsg, threaded NAPI", UDP_KERNEL_SLEEPS, UDP_SOFTIRQ_THREADED, 0},
-	{"kernel, recvmmsg, busy poll", UDP_KERNEL_PREFER, UDP_SOFTIRQ_HERE, 0},
-	{"app", UDP_ENGINE, UDP_SOFTIRQ_HERE, POLLER_APP},
-	{"softirq", UDP_ENGINE, UDP_SOFTIRQ_HERE, POLLER_SOFTIRQ},
-	{"thread", UDP_ENGINE, UDP_SOFTIRQ_HERE, POLLER_THREAD},
-	{"busy-poll", UDP_ENGINE, UDP_SOFTIRQ_HERE, POLLER_BUSY_POLL},
+	{.name = "kernel, recvmmsg", .kind = UDP_KERNEL_SLEEPS},
+	{.name = "kernel, recvmmsg, RPS",
+	 .kind = UDP_KERNEL_SLEEPS,
+	 .softirq = UDP_SOFTIRQ_STEERED},
+	{.name = "kernel, recvmmsg, threaded NAPI",
+	 .kind = UDP_KERNEL_SLEEPS,
+	 .softirq = UDP_SOFTIRQ_THREADED},
+	{.name = "kernel, recvmmsg, prefer, deferred", .kind = UDP_KERNEL_PREFER, .deferred = true},
+	{.name = "app", .kind = UDP_ENGINE, .poller = POLLER_APP},
+	{.name = "app, deferred", .kind = UDP_ENGINE, .poller = POLLER_APP, .deferred = true},
+	{.name = "softirq", .kind = UDP_ENGINE, .poller = POLLER_SOFTIRQ},
+	{.name = "thread", .kind = UDP_ENGINE, .poller = POLLER_THREAD},
+	{.name = "busy-poll", .kind = UDP_ENGINE, .poller = POLLER_BUSY_POLL},
 };
 
 enum { PATHS = sizeof(paths) / sizeof(*paths) };
@@ -86,9 +92,8 @@ static int program_cpu(const struct rate *r, const struct udp_path *path)
 static void cpus_format(const struct rate *r, const struct udp_path *path, char *text, size_t size)
 {
 	const struct bench_plan *plan = r->plan;
-	int softirq = path->softirq == UDP_SOFTIRQ_HERE && path->kind != UDP_KERNEL_PREFER
-			      ? bench_apart(plan)
-			      : plan->cpu;
+	int softirq = path->softirq == UDP_SOFTIRQ_HERE && !path->deferred ? bench_apart(plan)
+									   : plan->cpu;
 	char engine[16] = "-";
 
 	if (path->kind == UDP_ENGINE)

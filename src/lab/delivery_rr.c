@@ -24,7 +24,9 @@ static const char title[] =
 	"sleeps. CPU us a transaction, in a window of its own, without the client's: all, and\n"
 	"its parts: the program with the socket, the engine, and the kernel: softirq for both\n"
 	"interfaces wherever it ran, so the client's as well. Who spins uses all of its CPU,\n"
-	"however many transactions there are. CPUs: client / engine / program.";
+	"however many transactions there are. deferred: napi_defer_hard_irqs 100 and\n"
+	"gro_flush_timeout 20 us at the near interface, so that its NAPI is polled by who\n"
+	"prefers busy polling. CPUs: client / engine / program.";
 
 static const struct figures_form form = {
 	.key = "rr",
@@ -46,14 +48,15 @@ static const struct figures_form form = {
 };
 
 static const struct udp_path paths[] = {
-	{"kernel, sleeps", UDP_KERNEL_SLEEPS, UDP_SOFTIRQ_HERE, 0},
-	{"kernel, spins", UDP_KERNEL_SPINS, UDP_SOFTIRQ_HERE, 0},
-	{"kernel, busy_poll", UDP_KERNEL_BUSY_POLL, UDP_SOFTIRQ_HERE, 0},
-	{"kernel, prefer_busy_poll", UDP_KERNEL_PREFER, UDP_SOFTIRQ_HERE, 0},
-	{"app", UDP_ENGINE, UDP_SOFTIRQ_HERE, POLLER_APP},
-	{"softirq", UDP_ENGINE, UDP_SOFTIRQ_HERE, POLLER_SOFTIRQ},
-	{"thread", UDP_ENGINE, UDP_SOFTIRQ_HERE, POLLER_THREAD},
-	{"busy-poll", UDP_ENGINE, UDP_SOFTIRQ_HERE, POLLER_BUSY_POLL},
+	{.name = "kernel, sleeps", .kind = UDP_KERNEL_SLEEPS},
+	{.name = "kernel, spins", .kind = UDP_KERNEL_SPINS},
+	{.name = "kernel, busy_poll", .kind = UDP_KERNEL_BUSY_POLL},
+	{.name = "kernel, prefer, deferred", .kind = UDP_KERNEL_PREFER, .deferred = true},
+	{.name = "app", .kind = UDP_ENGINE, .poller = POLLER_APP},
+	{.name = "app, deferred", .kind = UDP_ENGINE, .poller = POLLER_APP, .deferred = true},
+	{.name = "softirq", .kind = UDP_ENGINE, .poller = POLLER_SOFTIRQ},
+	{.name = "thread", .kind = UDP_ENGINE, .poller = POLLER_THREAD},
+	{.name = "busy-poll", .kind = UDP_ENGINE, .poller = POLLER_BUSY_POLL},
 };
 
 enum { PATHS = sizeof(paths) / sizeof(*paths), CLIENTS = 2, RUNS = PATHS * CLIENTS };

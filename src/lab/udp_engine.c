@@ -42,6 +42,21 @@ static int port_open(const struct udp_server_config *config, struct udp_engine *
 	return ret;
 }
 
+static int interrupts_defer(const struct udp_server_config *config, struct udp_engine *e,
+			    struct error *err)
+{
+	const struct queue_settings settings = {
+		.napi_defer_hard_irqs_set = true,
+		.napi_defer_hard_irqs = config->defer,
+		.gro_flush_timeout_set = true,
+		.gro_flush_timeout = config->flush_ns,
+	};
+
+	if (!config->defer)
+		return 0;
+	return engine_queue_set(e->engine, e->port->name, -1, &settings, NULL, err);
+}
+
 static int socket_open(const struct udp_server_config *config, struct udp_engine *e,
 		       struct error *err)
 {
@@ -91,6 +106,8 @@ int udp_engine_open(struct udp_server *server, struct error *err)
 	ret = engine_create(&engine, &e->engine, err);
 	if (!ret)
 		ret = port_open(config, e, err);
+	if (!ret)
+		ret = interrupts_defer(config, e, err);
 	return ret ? ret : socket_open(config, e, err);
 }
 
