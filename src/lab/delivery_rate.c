@@ -25,7 +25,7 @@ static const char title[] =
 	"the best of the kernel's in the same round. CPU ns a frame, there: the program, the\n"
 	"engine, and the kernel: softirq for the near interface wherever it ran, and its NAPI\n"
 	"threads. Then all of it at 100 000 frames a second, as long as it can take those.\n"
-	"deferred: see rr. CPUs: generator / kernel's softirq for the near interface / engine / "
+	"CPUs: generator / kernel's softirq for the near interface / engine / "
 	"program.";
 
 static const struct figures_form form = {
@@ -55,9 +55,8 @@ static const struct udp_path paths[] = {
 	{.name = "kernel, recvmmsg, threaded NAPI",
 	 .kind = UDP_KERNEL_SLEEPS,
 	 .softirq = UDP_SOFTIRQ_THREADED},
-	{.name = "kernel, recvmmsg, prefer, deferred", .kind = UDP_KERNEL_PREFER, .deferred = true},
+	{.name = "kernel, recvmmsg, prefers", .kind = UDP_KERNEL_PREFER},
 	{.name = "app", .kind = UDP_ENGINE, .poller = POLLER_APP},
-	{.name = "app, deferred", .kind = UDP_ENGINE, .poller = POLLER_APP, .deferred = true},
 	{.name = "softirq", .kind = UDP_ENGINE, .poller = POLLER_SOFTIRQ},
 	{.name = "thread", .kind = UDP_ENGINE, .poller = POLLER_THREAD},
 	{.name = "busy-poll", .kind = UDP_ENGINE, .poller = POLLER_BUSY_POLL},
@@ -92,8 +91,9 @@ static int program_cpu(const struct rate *r, const struct udp_path *path)
 static void cpus_format(const struct rate *r, const struct udp_path *path, char *text, size_t size)
 {
 	const struct bench_plan *plan = r->plan;
-	int softirq = path->softirq == UDP_SOFTIRQ_HERE && !path->deferred ? bench_apart(plan)
-									   : plan->cpu;
+	int softirq = path->softirq == UDP_SOFTIRQ_HERE && path->kind != UDP_KERNEL_PREFER
+			      ? bench_apart(plan)
+			      : plan->cpu;
 	char engine[16] = "-";
 
 	if (path->kind == UDP_ENGINE)

@@ -24,9 +24,8 @@ static const char title[] =
 	"sleeps. CPU us a transaction, in a window of its own, without the client's: all, and\n"
 	"its parts: the program with the socket, the engine, and the kernel: softirq for both\n"
 	"interfaces wherever it ran, so the client's as well. Who spins uses all of its CPU,\n"
-	"however many transactions there are. deferred: napi_defer_hard_irqs 100 and\n"
-	"gro_flush_timeout 20 us at the near interface, so that its NAPI is polled by who\n"
-	"prefers busy polling. CPUs: client / engine / program.";
+	"however many transactions there are. prefers: with interrupts deferred\n"
+	"at the interface. CPUs: client / engine / program.";
 
 static const struct figures_form form = {
 	.key = "rr",
@@ -51,9 +50,8 @@ static const struct udp_path paths[] = {
 	{.name = "kernel, sleeps", .kind = UDP_KERNEL_SLEEPS},
 	{.name = "kernel, spins", .kind = UDP_KERNEL_SPINS},
 	{.name = "kernel, busy_poll", .kind = UDP_KERNEL_BUSY_POLL},
-	{.name = "kernel, prefer, deferred", .kind = UDP_KERNEL_PREFER, .deferred = true},
+	{.name = "kernel, prefers", .kind = UDP_KERNEL_PREFER},
 	{.name = "app", .kind = UDP_ENGINE, .poller = POLLER_APP},
-	{.name = "app, deferred", .kind = UDP_ENGINE, .poller = POLLER_APP, .deferred = true},
 	{.name = "softirq", .kind = UDP_ENGINE, .poller = POLLER_SOFTIRQ},
 	{.name = "thread", .kind = UDP_ENGINE, .poller = POLLER_THREAD},
 	{.name = "busy-poll", .kind = UDP_ENGINE, .poller = POLLER_BUSY_POLL},

@@ -14,6 +14,9 @@
 #define AGAIN (100 * NSEC_PER_MSEC)
 #define ADDRESS "10.78.0.2/24"
 
+/* So long the program may be away with what it has got before the engine polls in its place. */
+enum { SUSPEND_NS = 20000000 };
+
 struct udp_engine {
 	struct machine *machine;
 	struct engine *engine;
@@ -42,18 +45,15 @@ static int port_open(const struct udp_server_config *config, struct udp_engine *
 	return ret;
 }
 
-static int interrupts_defer(const struct udp_server_config *config, struct udp_engine *e,
-			    struct error *err)
+/* The kernel's are left alone: below a veth's AF_XDP socket nobody but softirq can poll its NAPI.
+ */
+static int interrupts_suspend(struct udp_engine *e, struct error *err)
 {
 	const struct queue_settings settings = {
-		.napi_defer_hard_irqs_set = true,
-		.napi_defer_hard_irqs = config->defer,
-		.gro_flush_timeout_set = true,
-		.gro_flush_timeout = config->flush_ns,
+		.irq_suspend_timeout_set = true,
+		.irq_suspend_timeout = SUSPEND_NS,
 	};
 
-	if (!config->defer)
-		return 0;
 	return engine_queue_set(e->engine, e->port->name, -1, &settings, NULL, err);
 }
 
@@ -106,8 +106,8 @@ int udp_engine_open(struct udp_server *server, struct error *err)
 	ret = engine_create(&engine, &e->engine, err);
 	if (!ret)
 		ret = port_open(config, e, err);
-	if (!ret)
-		ret = interrupts_defer(config, e, err);
+	if (!ret && config->poller == POLLER_APP)
+		ret = interrupts_suspend(e, err);
 	return ret ? ret : socket_open(config, e, err);
 }
 

@@ -37,7 +37,7 @@ static int interface_set(const struct udp_path_run *run, bool on, struct error *
 	const struct ends *ends = run->config.ends;
 	int cpu = run->config.cpu, ret = 0;
 
-	if (run->path->deferred && run->path->kind != UDP_ENGINE)
+	if (run->path->kind == UDP_KERNEL_PREFER)
 		ret = netlab_defer_set(ends->lab, ends->near_ns, ends->near, on ? DEFER : 0,
 				       on ? FLUSH_NS : 0, err);
 	if (!ret && run->path->softirq == UDP_SOFTIRQ_STEERED)
@@ -56,8 +56,6 @@ int udp_path_start(const struct udp_path *path, const struct udp_server_config *
 	*out = (struct udp_path_run){.path = path, .config = *config};
 	out->config.kind = path->kind;
 	out->config.poller = path->poller;
-	out->config.defer = path->deferred ? DEFER : 0;
-	out->config.flush_ns = path->deferred ? FLUSH_NS : 0;
 	ret = interface_set(out, true, err);
 	if (!ret)
 		ret = udp_server_start(&out->config, &out->server, err);

@@ -19,11 +19,6 @@ struct udp_path {
 	enum udp_server_kind kind;
 	enum udp_path_softirq softirq;
 	enum poller poller; /* the engine's */
-	/*
-	 * Interrupts of the interface are deferred for as long as the program comes back to poll,
-	 * so that the kernel's share of the work runs there, too.
-	 */
-	bool deferred;
 };
 
 struct udp_path_run {

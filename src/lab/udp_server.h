@@ -22,7 +22,7 @@ enum udp_server_kind {
 	UDP_KERNEL_SLEEPS,    /* until there is something */
 	UDP_KERNEL_SPINS,     /* asks the socket again and again */
 	UDP_KERNEL_BUSY_POLL, /* SO_BUSY_POLL */
-	UDP_KERNEL_PREFER,    /* and SO_PREFER_BUSY_POLL */
+	UDP_KERNEL_PREFER,    /* and SO_PREFER_BUSY_POLL, with interrupts deferred */
 	UDP_ENGINE,
 	UDP_SERVER_KINDS
 };
@@ -31,8 +31,7 @@ struct udp_server_config {
 	const struct ends *ends;
 	enum udp_server_work work;
 	enum udp_server_kind kind;
-	enum poller poller;	  /* the engine's; of app the program's thread polls */
-	unsigned defer, flush_ns; /* the engine's napi_defer_hard_irqs and gro_flush_timeout */
+	enum poller poller; /* the engine's; of app the program's thread polls */
 	uint16_t port;
 	int cpu;	/* of the program's thread */
 	int engine_cpu; /* of the engine's own threads */

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { STREAM_ROWS = 15, RR_RUNS = 18, RATE_ROWS = 9 };
+enum { STREAM_ROWS = 15, RR_RUNS = 16, RATE_ROWS = 8 };
 
 /* Parts make the whole, and none is negative: what was charged was charged once. */
 static void parts_check(const json_t *part, const char *whole, const char *const *parts)
