@@ -38,12 +38,6 @@ struct ip {
 #define IP_MAPPED_MASK UINT64_C(0xffffffff00000000)
 #endif
 
-static inline void store16(uint8_t *at, uint16_t value)
-{
-	at[0] = (uint8_t)(value >> 8);
-	at[1] = (uint8_t)value;
-}
-
 /* What a checksum is made of and written as: memory order. */
 static inline void store16_raw(uint8_t *at, uint16_t value)
 {
