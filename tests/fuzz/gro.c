@@ -4,9 +4,10 @@
  * taken apart in two ways: unlinked, each frame comes out once, as it went in, those of a flow in
  * order; and made one packet and segmented, a chain gives the same bytes.
  */
+#include <linux/virtio_net.h>
 #include <string.h>
 
-#include <core/checksum.h>
+#include <core/frames.h>
 #include <core/gro.h>
 #include <core/segment.h>
 
@@ -17,8 +18,6 @@
 #define PACKETS 32 /* an input */
 #define REPEATS_MAX 7
 #define LEN_MAX 400
-
-enum { FIN = 0x01, PSH = 0x08 };
 
 static struct pool *pool;
 static struct context context;
@@ -52,9 +51,21 @@ static uint32_t pair_of(const struct record *r)
 	return r->facts.version * 16u + r->facts.flow;
 }
 
-static bool sees_ports(const struct record *r)
+static bool has_ports(const struct record *r)
 {
 	return r->facts.protocol == 6 || r->facts.protocol == 17;
+}
+
+/* It has no ports, and that is to be seen: not only behind headers that nobody knows. */
+static bool fragment_seen(const struct record *r)
+{
+	return r->facts.fragment && !r->facts.tunnel &&
+	       (r->facts.version == 4 || r->facts.extensions == 1);
+}
+
+static bool ports_seen(const struct record *r)
+{
+	return !r->facts.fragment && !r->facts.hidden && r->facts.extensions <= 8;
 }
 
 /* Whether a has to come out before b, which came later. Only of what is sure. */
@@ -62,18 +73,14 @@ static bool precedes(const struct record *a, const struct record *b)
 {
 	if (!a->facts.honest || !b->facts.honest || !a->facts.version || pair_of(a) != pair_of(b))
 		return false;
-	if (a->facts.tags > 2 || b->facts.tags > 2 || !sees_ports(a) || !sees_ports(b))
+	if (a->facts.tags > 2 || b->facts.tags > 2 || !has_ports(a) || !has_ports(b))
 		return false;
-	if (a->facts.extensions > 8 || b->facts.extensions > 8)
-		return false;
-	/* Of a tunnel's packet these facts may be of what is in it. */
-	if ((a->facts.fragment && a->facts.tunnel) || (b->facts.fragment && b->facts.tunnel))
-		return false;
-	if (a->facts.fragment || b->facts.fragment)
-		return true;
-	if (a->facts.hidden || b->facts.hidden)
-		return false;
-	return a->facts.protocol == b->facts.protocol && a->port == b->port;
+	if (fragment_seen(a))
+		return fragment_seen(b) || ports_seen(b);
+	if (fragment_seen(b))
+		return ports_seen(a);
+	return ports_seen(a) && ports_seen(b) && a->facts.protocol == b->facts.protocol &&
+	       a->port == b->port;
 }
 
 static void out_check(struct packet *p)
@@ -93,75 +100,44 @@ static void out_check(struct packet *p)
 	packet_free(&context.cache, &p, 1);
 }
 
-/* The chain as one packet: the first's headers, and everybody's payload. */
-static struct packet *one_packet(const struct packet *chain, uint32_t network, uint32_t payload)
-{
-	struct packet *first = NULL, **at = &first;
-	uint8_t flags = 0;
-
-	for (const struct packet *frame = chain; frame; frame = frame->next) {
-		struct packet *copy;
-
-		ALWAYS(packet_alloc(&context.cache, &copy, 1) == 1);
-		memcpy(copy->data, frame->data, frame->len);
-		copy->len = copy->total = frame->len;
-		if (first) {
-			copy->data += payload;
-			copy->len -= payload;
-			first->total += copy->len;
-		}
-		flags |= frame->data[chain->csum_start + 13];
-		*at = copy;
-		at = &copy->next;
-	}
-	first->flags = PACKET_GSO | PACKET_CSUM_PARTIAL;
-	first->gso_type = chain->gso_type;
-	first->gso_size = chain->gso_size;
-	first->stamp = chain->stamp;
-	first->hash = 0;
-	first->port = first->queue = 0;
-	if (chain->csum_offset == 16)
-		first->data[chain->csum_start + 13] |= flags & (PSH | FIN);
-	ALWAYS(first->total - network <= GRO_BYTES_MAX);
-	return first;
-}
-
-/* Where it was computed, the checksum is the same as well; nor may a fixed id come out. */
-static void segment_check(struct packet *segment, const struct packet *frame, uint32_t network,
+/* Where it was computed, the checksum is the same as well; and ids, unless all had the same. */
+static void segment_check(struct packet *segment, const struct packet *frame,
 			  const struct packet *chain)
 {
-	bool ipv4 = frame->data[network] >> 4 == 4;
-	uint8_t *copy = segment->data;
+	uint8_t *copy = segment->data, *network = copy + chain->csum_start - 20;
 	uint32_t field = (uint32_t)chain->csum_start + chain->csum_offset;
-	bool none = chain->csum_offset == 6 && !frame->data[field] && !frame->data[field + 1];
+	bool ipv4 = chain->gso_type != VIRTIO_NET_HDR_GSO_TCPV6 && network[-2] == 8 && !network[-1];
 
 	ALWAYS(segment->len == frame->len);
-	if (ipv4 && frame->data[network + 6] & 0x40) {
-		memcpy(copy + network + 4, frame->data + network + 4, 2);
-		memcpy(copy + network + 10, frame->data + network + 10, 2);
+	if (ipv4 && network[6] & 0x40) {
+		memcpy(network + 4, frame->data + (network - copy) + 4, 2);
+		memcpy(network + 10, frame->data + (network - copy) + 10, 2);
 	}
-	if (frame->flags & (PACKET_CSUM_VALID | PACKET_CSUM_PARTIAL) || none)
+	if (frame->flags & (PACKET_CSUM_VALID | PACKET_CSUM_PARTIAL))
 		memcpy(copy + field, frame->data + field, 2);
 	ALWAYS(!memcmp(copy, frame->data, frame->len));
 }
 
+/* Made one packet with one header, as for a TAP, and segmented. */
 static void segmented_check(const struct packet *chain)
 {
-	uint32_t network = 14, payload = chain->csum_start + 8u;
+	struct packet *p = packet_clone(&context.cache, chain), *v[PACKET_VECTOR_MAX];
 	const struct packet *frame = chain;
-	struct packet *p, *v[PACKET_VECTOR_MAX];
 	uint32_t n;
 
-	while (chain->data[network - 2] == 0x81 || chain->data[network - 1] == 0xa8)
-		network += 4;
-	if (chain->csum_offset == 16)
-		payload = chain->csum_start + (chain->data[chain->csum_start + 12] >> 4) * 4u;
-	p = one_packet(chain, network, payload);
+	ALWAYS(p);
+	if (!frames_join(p)) {
+		/* Only because there are no checksums. */
+		ALWAYS(chain->csum_offset == 6 && !chain->data[chain->csum_start + 6] &&
+		       !chain->data[chain->csum_start + 7]);
+		packet_free(&context.cache, &p, 1);
+		return;
+	}
 	n = segment_packet(&context, &p, v, PACKET_VECTOR_MAX);
 	ALWAYS(!p);
 	for (uint32_t i = 0; i < n; i++, frame = frame->next) {
 		ALWAYS(frame);
-		segment_check(v[i], frame, network, chain);
+		segment_check(v[i], frame, chain);
 	}
 	ALWAYS(!frame);
 	packet_free(&context.cache, v, n);
