@@ -3,6 +3,7 @@
 #include "control/hosted.h"
 
 #include <errno.h>
+#include <linux/rtnetlink.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -193,6 +194,38 @@ static void port_follow(struct port *port, bool up)
 		port_state_set(port, now);
 }
 
+/*
+ * Without a carrier, and with another MAC, the kernel forgets nexthop objects, the routes by those,
+ * and neighbours. They are kept here, and come again with the carrier.
+ */
+static void keep(struct hosted *h)
+{
+	netconf_free(&h->kept);
+	if (!netconf_read(h->tap_dev.fd, h->tap_dev.ifindex, h->tap_dev.name, &h->kept))
+		netconf_leave_out(&h->kept, RTM_NEWADDR);
+}
+
+static void kept_say(void *arg, const char *line)
+{
+	const struct hosted *h = arg;
+
+	service_log(h->service, LEVEL_WARNING, "port %s: %s", h->setup->config.name, line);
+}
+
+static void kept_add(struct hosted *h)
+{
+	const struct netconf_target to = {
+		.fd = h->tap_dev.fd,
+		.ifindex = h->tap_dev.ifindex,
+		.name = h->tap_dev.name,
+		.say = kept_say,
+		.say_arg = h,
+	};
+
+	netconf_add(&h->kept, &to, 0);
+	netconf_free(&h->kept);
+}
+
 /* What differs only: each change is told to all who listen, and so comes back here. */
 void hosted_follow(struct hosted *h)
 {
@@ -209,6 +242,8 @@ void hosted_follow(struct hosted *h)
 		change.mtu = wire.mtu;
 	if (wire.mtu && memcmp(wire.address, tap.address, sizeof(tap.address)))
 		change.address = wire.address;
+	if (change.carrier == 0 || (change.address && !h->kept.n))
+		keep(h);
 	rc = change.carrier < 0 && !change.mtu && !change.address
 		     ? 0
 		     : netdev_change(h->tap_dev.fd, h->tap_dev.ifindex, &change);
@@ -216,6 +251,8 @@ void hosted_follow(struct hosted *h)
 		service_log(h->service, LEVEL_WARNING, "port %s: %s does not follow %s: %s",
 			    h->setup->config.name, h->tap_dev.name, h->setup->config.target,
 			    strerror(-rc));
+	if (up && h->kept.n)
+		kept_add(h);
 	port_follow(h->tap, up && tap.flags & IFF_UP);
 }
 
@@ -240,6 +277,7 @@ int hosted_close(struct hosted *h)
 	netdev_close(&h->wire);
 	netdev_close(&h->tap_dev);
 	netconf_free(&h->before);
+	netconf_free(&h->kept);
 	free(h);
 	return 0;
 }

@@ -35,6 +35,7 @@ struct hosted {
 	struct netdev wire; /* closed: away */
 	struct netdev tap_dev;
 	struct netconf before; /* the wire's, as it was */
+	struct netconf kept;   /* the TAP's, before it lost its carrier */
 	bool moved;
 	char note[192];			    /* the file; empty: not written */
 	char addr_gen_mode[IFSYSCTL_VALUE]; /* the wire's; empty: unknown */

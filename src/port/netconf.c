@@ -76,6 +76,20 @@ void netconf_free(struct netconf *conf)
 	items_cut(conf, 0);
 	free(conf->item);
 	conf->item = NULL;
+	conf->n = 0;
+}
+
+void netconf_leave_out(struct netconf *conf, uint16_t type)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < conf->n; i++) {
+		if (conf->item[i].message->nlmsg_type == type)
+			free(conf->item[i].message);
+		else
+			conf->item[n++] = conf->item[i];
+	}
+	conf->n = n;
 }
 
 struct dump {

@@ -46,6 +46,8 @@ struct netconf_target {
 /* Nothing has to be freed when it fails. */
 int netconf_read(int fd, int ifindex, const char *name, struct netconf *out);
 void netconf_free(struct netconf *conf);
+/* Forgets those of this type. */
+void netconf_leave_out(struct netconf *conf, uint16_t type);
 /* How many of them are of this type: RTM_NEWADDR, RTM_NEWROUTE, … */
 uint32_t netconf_count(const struct netconf *conf, uint16_t type);
 
