@@ -171,10 +171,13 @@ static struct neighbour *place_find(struct neighbours *t, struct neighbour *buck
 		if (state_of(&bucket[i]) == NEIGHBOUR_FREE)
 			return &bucket[i];
 	e = victim(bucket, now);
-	/* At the limit the whole table is looked through, or strangers in other buckets would stay
-	 * for ten minutes. */
-	for (uint32_t i = 0; full && !e && i <= t->mask; i++)
-		e = victim(&t->place[i * NEIGHBOUR_WAYS], now);
+	/*
+	 * At the limit others are looked through as well, or strangers there would stay for ten
+	 * minutes. Only some at a time: who makes us answer ever new neighbours must not make each
+	 * answer cost the whole table.
+	 */
+	for (uint32_t i = 0; full && !e && i < NEIGHBOUR_LOOK && i <= t->mask; i++)
+		e = victim(&t->place[(t->look++ & t->mask) * NEIGHBOUR_WAYS], now);
 	if (!e)
 		return NULL;
 	forget(t, e, now);

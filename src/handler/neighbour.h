@@ -37,6 +37,7 @@
 enum {
 	NEIGHBOUR_WAYS = 8,
 	NEIGHBOUR_SPARE = 2,	/* places per entry of the limit */
+	NEIGHBOUR_LOOK = 16,	/* buckets, for one to give up */
 	NEIGHBOUR_WAITING = 16, /* packets an entry holds */
 	NEIGHBOUR_PROBES = 3,	/* a second apart */
 	NEIGHBOUR_REACHABLE_S = 30,
@@ -72,6 +73,7 @@ struct neighbours {
 	uint32_t limit;
 	uint64_t seed[2];
 	struct lock lock __attribute__((aligned(64)));
+	uint32_t look; /* under the lock: the bucket that is looked through next, at the limit */
 	_Atomic uint32_t entries;
 	_Atomic uint64_t full, resolved, unresolved;
 };

@@ -119,7 +119,7 @@ struct napi_udp {
 	counter sent;	   /* by napi_udp_send */
 	counter allocated; /* frames that are out now */
 	bool waiting;	   /* it has armed since its last recv */
-	bool woken;	   /* fd has been or will be written: it has to be read */
+	uint64_t woken;	   /* times that fd has been or will be written, and was not read */
 	/* Both sides; written rarely. */
 	_Atomic uint32_t armed __attribute__((aligned(64)));
 	_Atomic int error;

@@ -172,11 +172,11 @@ static void awake(struct napi_udp *s)
 	if (s->waiting) {
 		s->waiting = false;
 		if (!atomic_exchange_explicit(&s->armed, 0, memory_order_acq_rel))
-			s->woken = true;
+			s->woken++;
 	}
 	/* Not written yet: another time. Until then fd may say that there is something. */
 	if (s->woken && read(s->fd, &count, sizeof(count)) > 0)
-		s->woken = false;
+		s->woken -= count;
 }
 
 static bool found(void *arg)

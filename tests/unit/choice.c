@@ -190,6 +190,72 @@ static void keeps_what_is_better(void **state)
 	assert_in_range(moves, 3, 90);
 }
 
+/* Of two trials the second begins CHOICE_REST after the first, however clear its case. */
+static void rests_between_trials(void **state)
+{
+	struct choice_sample s = full(1000000), worse = full(900000);
+	unsigned since = 0, trials = 0;
+	enum poller out;
+	struct choice c;
+
+	(void)state;
+	choice_init(&c, POLLER_SOFTIRQ, 0);
+	s.idle_most = 0.9;
+	for (int i = 0; i < 1000; i++, since++) {
+		out = choice_step(&c, c.poller == POLLER_SOFTIRQ ? &s : &worse);
+		if (out == c.poller)
+			continue;
+		if (c.move == CHOICE_TRY && trials++)
+			assert_true(since >= CHOICE_REST);
+		choice_made(&c, out);
+		since = 0;
+	}
+	assert_true(trials > 3);
+}
+
+/* A little more is no more: what it costs decides, and that is the same. */
+static void a_margin_is_no_gain(void **state)
+{
+	struct choice_sample s = full(1000000), hardly = full(1040000), clearly = full(1060000);
+	enum poller out;
+	struct choice c;
+
+	(void)state;
+	for (int better = 0; better < 2; better++) {
+		choice_init(&c, POLLER_SOFTIRQ, 0);
+		s.idle_most = 0.9;
+		assert_true(asks(&c, &s, 100, &out));
+		choice_made(&c, out);
+		assert_int_equal(asks(&c, better ? &clearly : &hardly, 10, &out), !better);
+		assert_int_equal(out, better ? POLLER_THREAD : POLLER_SOFTIRQ);
+	}
+}
+
+/* What failed is held back; after a long quiet it is as good as another. */
+static void forgets_in_the_quiet(void **state)
+{
+	struct choice_sample s = full(1000000), worse = full(900000), none = sample(0);
+	enum poller out;
+	struct choice c;
+
+	(void)state;
+	s.idle_most = 0.9;
+	for (int quiet = CHOICE_FORGET - 1; quiet <= CHOICE_FORGET; quiet++) {
+		choice_init(&c, POLLER_SOFTIRQ, 0);
+		for (int i = 0; i < 3000; i++) {
+			out = choice_step(&c, c.poller == POLLER_SOFTIRQ ? &s : &worse);
+			if (out != c.poller)
+				choice_made(&c, out);
+		}
+		while (c.poller != POLLER_SOFTIRQ)
+			choice_made(&c, choice_step(&c, &worse));
+		assert_true(c.held[POLLER_THREAD] > CHOICE_HOLD_FIRST);
+		assert_false(asks(&c, &none, (unsigned)quiet, &out));
+		assert_int_equal(!c.held[POLLER_THREAD], quiet == CHOICE_FORGET);
+		assert_int_equal(!c.hold[POLLER_THREAD], quiet == CHOICE_FORGET);
+	}
+}
+
 /* A program on the same CPU: softirq, which goes before it, has its packets in time. */
 static void flees_from_a_crowd(void **state)
 {
@@ -252,6 +318,9 @@ int main(void)
 		cmocka_unit_test(keeps_what_is_better),
 		cmocka_unit_test(flees_from_a_crowd),
 		cmocka_unit_test(ends_trials),
+		cmocka_unit_test(rests_between_trials),
+		cmocka_unit_test(a_margin_is_no_gain),
+		cmocka_unit_test(forgets_in_the_quiet),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

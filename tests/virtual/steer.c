@@ -829,6 +829,7 @@ static void removal_at_work(void **state)
 /* A backlog that does not pass: the change fails in its time, and all is as it was. */
 static void timed_out(enum poller poller)
 {
+	struct queue_settings both = rps("2");
 	struct source source;
 	struct sink sink;
 	struct scene s;
@@ -842,6 +843,11 @@ static void timed_out(enum poller poller)
 	start = machine_now(s.machine);
 	refused(&s, "a", rps("2"), -ETIMEDOUT, "a/0: steering stays as it was");
 	assert_true(machine_now(s.machine) - start < 3 * NSEC_PER_SEC);
+	/* Also what had been done for this queue before that failed. */
+	both.poller_set = true;
+	both.poller = poller == POLLER_THREAD ? POLLER_SOFTIRQ : POLLER_THREAD;
+	refused(&s, "a", both, -ETIMEDOUT, "a/0: steering stays as it was");
+	assert_int_equal(napi_poller(s.a->queue[0].napi), poller);
 	assert_false(napi_disabled(s.a->queue[0].napi));
 	send(&s, &source, 20);
 	assert_int_equal(cpu_record(&s, 1)->backlog.length, 40);
