@@ -21,10 +21,12 @@ static const char title[] =
 	"One TCP stream between two namespaces over veth, into the near host or out of it,\n"
 	"in frames of 1514 bytes but for \"uncut\". CPUs: of the far host's program / of the\n"
 	"engine or NAPI threads / of the near host's program; softirq runs where packets are\n"
-	"sent. CPU ns a byte: all, and its parts: the sending and the receiving program, the\n"
-	"engine, and the kernel (softirq wherever it ran, ksoftirqd, NAPI threads, in no other\n"
-	"part). pkts/poll: of the near host's NAPIs. GRO ratio: full segments in a packet that\n"
-	"the receiver's TCP gets. x off: Gbit/s against the row above, without GRO.";
+	"sent. CPU ns a byte: all, and of that the near host's, whose softirq is that for its\n"
+	"interface. Parts of all: the sending and the receiving program, the engine, and the\n"
+	"kernel (softirq wherever it ran, ksoftirqd, NAPI threads, in no other part). pkts/poll:\n"
+	"of the near host's NAPIs. GRO ratio: full segments in a packet that the receiver's TCP\n"
+	"gets. x off, against the row above, without GRO: Gbit/s, and the near host's bytes a CPU\n"
+	"second.";
 
 static const struct figures_form form = {
 	.key = "stream",
@@ -35,6 +37,8 @@ static const struct figures_form form = {
 			{"gbit_per_second", "Gbit/s", 2},
 			{"ratio_to_gro_off", "x off", 2},
 			{"cpu_ns_per_byte", "CPU ns/B", 3},
+			{"near_cpu_ns_per_byte", "near", 3},
+			{"near_ratio_to_gro_off", "x off", 2},
 			{"sender_cpu_ns_per_byte", "sender", 3},
 			{"receiver_cpu_ns_per_byte", "receiver", 3},
 			{"engine_cpu_ns_per_byte", "engine", 3},
@@ -101,13 +105,14 @@ struct stream {
 	struct host_path_site site;
 	struct napi_watch *watch;
 	int64_t window;
-	double speed[PATHS]; /* of this round; 0: not measured */
+	/* Of this round; 0: not measured. */
+	double speed[PATHS], near[PATHS];
 };
 
 struct moment {
 	int64_t when;
 	struct bulk_counts bulk;
-	int64_t cpu[CHARGE_PARTIES];
+	int64_t cpu[CHARGE_PARTIES], near[CHARGE_PARTIES];
 	uint64_t polls, packets;
 };
 
@@ -119,20 +124,38 @@ static int near_cpu(const struct stream *s, const struct path *path)
 	return s->plan->cpu;
 }
 
+/*
+ * What the kernel polls there. Without GRO a veth has no NAPI, and what is a super-packet already
+ * is kept from it: then packets go through the CPU's backlog, as nobody else's do.
+ */
+static const char *near_polled(const struct stream *s, const struct host_path_config *host)
+{
+	return host->kind == HOST_PATH_NAPIER || (host->gro && !host->uncut) ? s->ends.near : "";
+}
+
 static void moment_take(const struct stream *s, const struct host_path *host,
 			const struct path *path, const struct bulk *bulk, struct moment *out)
 {
-	const struct charge_config charge = {
+	struct charge_config charge = {
 		.watch = s->watch,
 		.sender = bulk_sender(bulk),
 		.receiver = bulk_receiver(bulk),
 		.engine = host->engine.child.pid,
 		.interface = {s->ends.near, s->ends.far},
 	};
+	const char *interface = near_polled(s, &path->host);
 
 	out->when = clock_now();
 	bulk_read(bulk, &out->bulk);
 	charge_read(&charge, out->cpu);
+	if (path->in)
+		charge.sender = 0;
+	else
+		charge.receiver = 0;
+	charge.interface[0] = interface;
+	charge.interface[1] = NULL;
+	charge.theirs = true;
+	charge_read(&charge, out->near);
 	if (host->engine.child.pid) {
 		struct engine_child_counts counts;
 
@@ -142,32 +165,31 @@ static void moment_take(const struct stream *s, const struct host_path *host,
 	} else {
 		struct napi_watched watched;
 
-		/*
-		 * Without GRO a veth has no NAPI, and what is a super-packet already is kept from
-		 * it: then packets go through the CPU's backlog.
-		 */
-		napi_watch_read(s->watch, path->host.gro && !path->host.uncut ? s->ends.near : "",
-				&watched);
+		napi_watch_read(s->watch, interface, &watched);
 		out->polls = watched.polls;
 		out->packets = watched.packets;
 	}
 }
 
+static struct figures_row *row_of(struct stream *s, unsigned which)
+{
+	char name[FIGURES_LABEL_MAX], cpus[FIGURES_LABEL_MAX];
+
+	host_path_name(&paths[which].host, name, sizeof(name));
+	snprintf(cpus, sizeof(cpus), "%d/%d/%d", bench_apart(s->plan), s->plan->cpu,
+		 near_cpu(s, &paths[which]));
+	return figures_row(s->figures, name, direction(which), cpus);
+}
+
 static void figures_take(struct stream *s, unsigned which, const struct moment *from,
 			 const struct moment *to)
 {
-	const struct path *path = &paths[which];
 	double bytes = (double)(to->bulk.bytes - from->bulk.bytes);
 	double packets = (double)(to->bulk.packets - from->bulk.packets);
 	double sent = (double)(to->bulk.sent - from->bulk.sent);
-	double again = (double)(to->bulk.again - from->bulk.again), all = 0;
-	char name[FIGURES_LABEL_MAX], cpus[FIGURES_LABEL_MAX];
-	struct figures_row *row;
+	double again = (double)(to->bulk.again - from->bulk.again), all = 0, near = 0;
+	struct figures_row *row = row_of(s, which);
 
-	host_path_name(&path->host, name, sizeof(name));
-	snprintf(cpus, sizeof(cpus), "%d/%d/%d", bench_apart(s->plan), s->plan->cpu,
-		 near_cpu(s, path));
-	row = figures_row(s->figures, name, direction(which), cpus);
 	s->speed[which] = bytes * 8 / (double)(to->when - from->when);
 	figures_add(s->figures, row, "gbit_per_second", s->speed[which]);
 	for (unsigned i = 0; i < CHARGE_PARTIES; i++) {
@@ -175,8 +197,11 @@ static void figures_take(struct stream *s, unsigned which, const struct moment *
 
 		figures_add(s->figures, row, parties[i], cpu);
 		all += cpu;
+		near += (double)(to->near[i] - from->near[i]) / bytes;
 	}
 	figures_add(s->figures, row, "cpu_ns_per_byte", all);
+	figures_add(s->figures, row, "near_cpu_ns_per_byte", near);
+	s->near[which] = near;
 	if (to->polls > from->polls)
 		figures_add(s->figures, row, "packets_per_poll",
 			    (double)(to->packets - from->packets) /
@@ -246,15 +271,13 @@ static int path_run(struct stream *s, unsigned which, struct error *err)
 static void ratios_take(struct stream *s)
 {
 	for (unsigned i = 1; i < PATHS; i++) {
-		char name[FIGURES_LABEL_MAX], cpus[FIGURES_LABEL_MAX];
+		struct figures_row *row;
 
 		if (paths[i - 1].host.gro || !(s->speed[i - 1] > 0) || !(s->speed[i] > 0))
 			continue;
-		host_path_name(&paths[i].host, name, sizeof(name));
-		snprintf(cpus, sizeof(cpus), "%d/%d/%d", bench_apart(s->plan), s->plan->cpu,
-			 near_cpu(s, &paths[i]));
-		figures_add(s->figures, figures_row(s->figures, name, direction(i), cpus),
-			    "ratio_to_gro_off", s->speed[i] / s->speed[i - 1]);
+		row = row_of(s, i);
+		figures_add(s->figures, row, "ratio_to_gro_off", s->speed[i] / s->speed[i - 1]);
+		figures_add(s->figures, row, "near_ratio_to_gro_off", s->near[i - 1] / s->near[i]);
 	}
 }
 
@@ -262,6 +285,7 @@ static int rounds_run(struct stream *s, struct error *err)
 {
 	for (unsigned round = 0; round < s->plan->rounds; round++) {
 		memset(s->speed, 0, sizeof(s->speed));
+		memset(s->near, 0, sizeof(s->near));
 		for (unsigned i = 0; i < PATHS; i++) {
 			unsigned which = bench_turn(round, i, PATHS);
 			char name[FIGURES_LABEL_MAX];

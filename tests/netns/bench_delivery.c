@@ -49,6 +49,9 @@ static void stream(void **state)
 	for (unsigned i = 0; parts[i]; i++)
 		assert_true(bench_rows_with(part, STREAM_ROWS, parts[i]) > 3);
 	parts_check(part, "cpu_ns_per_byte", parts);
+	for (size_t i = 0; i < json_array_size(json_object_get(part, "rows")); i++)
+		assert_true(bench_value(part, i, "near_cpu_ns_per_byte") <=
+			    bench_value(part, i, "cpu_ns_per_byte"));
 	/* No more CPU than there is; a little is used while the figures are read. */
 	for (size_t i = 0; i < json_array_size(json_object_get(part, "rows")); i++)
 		assert_true(bench_value(part, i, "cpu_ns_per_byte") *
