@@ -83,6 +83,7 @@ struct udp {
 	uint32_t sockets;	  /* the highest used, + 1 */
 	uint32_t frames;	  /* the sum of their limits */
 	uint32_t ephemeral;
+	uint8_t mac[3]; /* of ports that have none of their own */
 	struct udp_rate echo, error;
 	/* Rare events, counted from several runners. */
 	_Atomic uint64_t waiting_dropped, echoes, errors_sent, errors_received, conflicts;

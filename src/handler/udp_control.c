@@ -24,10 +24,10 @@ static int udp_port_add(struct handler *handler, struct port *port, struct error
 	link = &net->link[net->links++];
 	*link = (struct udp_link){.port = port, .mac = mac_load(port->address)};
 	if (!link->mac) {
-		uint8_t mac[6];
+		/* One of nobody's, for a port that is no card; the same when it comes back. */
+		uint8_t mac[6] = {2, udp->mac[0], udp->mac[1], udp->mac[2]};
 
-		machine_entropy(port->machine, mac, sizeof(mac));
-		mac[0] = 2; /* one of nobody's, for a port that is no card */
+		store16(mac + 4, port->index);
 		link->mac = mac_load(mac);
 	}
 	net_publish(udp, net);
@@ -146,6 +146,7 @@ static int parts_create(struct udp *udp, const struct udp_config *config)
 
 	machine_entropy(engine->machine, seed, sizeof(seed));
 	machine_entropy(engine->machine, &udp->ephemeral, sizeof(udp->ephemeral));
+	machine_entropy(engine->machine, udp->mac, sizeof(udp->mac));
 	udp->echo.rate = config->echo_rate ? config->echo_rate : ECHO_RATE_DEFAULT;
 	udp->error.rate = config->error_rate ? config->error_rate : ERROR_RATE_DEFAULT;
 	rate_fill(&udp->echo);
