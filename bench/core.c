@@ -13,6 +13,7 @@
  * data.
  *
  *   core gro           the rows of GRO alone: core_gro.c
+ *   core udp           those of UDP sockets: core_udp.c
  *
  * The rows of events are of one packet that the handler gives back to the port it came from: each
  * time it is an interrupt, a schedule, a poll and a complete, without a sleep.
@@ -340,6 +341,10 @@ int main(int argc, char **argv)
 		gro_measure();
 		return 0;
 	}
+	if (argc == 2 && !strcmp(argv[1], "udp")) {
+		udp_measure();
+		return 0;
+	}
 	printf("mem -> bridge -> mem, median of %d runs (least to most)\n", REPEATS);
 	for (unsigned poller = 0; poller < POLLER_RUNNER_MAX; poller++) {
 		measure((enum poller)poller, 64, false);
@@ -348,6 +353,7 @@ int main(int argc, char **argv)
 	}
 	flows_measure();
 	gro_measure();
+	udp_measure();
 	printf("interrupt, schedule, poll of one packet, complete; median of %d runs (least to "
 	       "most)\n",
 	       REPEATS);

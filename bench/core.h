@@ -14,5 +14,7 @@ void figures_print(const char *what, double ns[REPEATS], const char *unit);
 
 /* What GRO costs a packet. */
 void gro_measure(void);
+/* What a datagram costs to an application. */
+void udp_measure(void);
 
 #endif
