@@ -212,9 +212,6 @@ uint8_t *udp_ip_write(uint8_t *payload, uint32_t len, struct ip from, struct ip 
 void udp_frame_write(struct packet *p, uint8_t *ip, uint32_t len, uint64_t to,
 		     const struct udp_link *link, bool four);
 void udp_ethernet_write(uint8_t *at, uint64_t to, uint64_t from, uint16_t type);
-/* The sum of the pseudo-header of this protocol and length. */
-uint32_t udp_pseudo_sum(struct ip from, struct ip to, uint8_t protocol, uint32_t len);
-
 /*
  * udp_route.c. Where packets to way->target leave, and from which address if way->source is 0. 0,
  * or -ENETUNREACH, -EACCES, -EADDRNOTAVAIL, -EAFNOSUPPORT as in napier/udp.h.

@@ -9,20 +9,6 @@ void udp_ethernet_write(uint8_t *at, uint64_t to, uint64_t from, uint16_t type)
 	store16(at + 12, type);
 }
 
-uint32_t udp_pseudo_sum(struct ip from, struct ip to, uint8_t protocol, uint32_t len)
-{
-	uint8_t rest[4] = {0, protocol, (uint8_t)(len >> 8), (uint8_t)len};
-	uint32_t sum = checksum_add(0, rest, sizeof(rest));
-
-	/* Of IPv4 addresses the last four bytes: what stands before them is no part of the sum. */
-	if (ip_is4(from)) {
-		sum = checksum_add(sum, ip_bytes4(&from), 4);
-		return checksum_add(sum, ip_bytes4(&to), 4);
-	}
-	sum = checksum_add(sum, &from, sizeof(from));
-	return checksum_add(sum, &to, sizeof(to));
-}
-
 uint8_t *udp_ip_write(uint8_t *payload, uint32_t len, struct ip from, struct ip to,
 		      uint8_t protocol, uint8_t ttl)
 {
@@ -40,7 +26,7 @@ uint8_t *udp_ip_write(uint8_t *payload, uint32_t len, struct ip from, struct ip 
 		store16(ip + 10, 0);
 		memcpy(ip + 12, ip_bytes4(&from), 4);
 		memcpy(ip + 16, ip_bytes4(&to), 4);
-		store16_raw(ip + 10, checksum_finish(checksum_add(0, ip, IPV4_HEADER_MIN)));
+		store16_raw(ip + 10, checksum_finish(ipv4_sum(ip)));
 		return ip;
 	}
 	ip = payload - IPV6_HEADER;
@@ -70,7 +56,7 @@ void udp_headers_write(struct packet *p, uint8_t *payload, uint32_t len, const s
 	bool four = ip_is4(way->target);
 	uint8_t *udp = payload - UDP_HEADER;
 	uint32_t datagram = UDP_HEADER + len;
-	uint32_t sum = udp_pseudo_sum(way->source, way->target, PROTOCOL_UDP, datagram);
+	uint32_t sum = pseudo_sum(way->source, way->target, PROTOCOL_UDP, datagram);
 	uint8_t *ip;
 
 	store16(udp, way->source_port);

@@ -23,7 +23,7 @@ static void echo_answer(struct udp_frame *f, uint8_t type)
 {
 	uint64_t mac = mac_load(f->p->data + 6);
 	bool four = ip_is4(f->to);
-	uint32_t sum = four ? 0 : udp_pseudo_sum(f->to, f->from, PROTOCOL_ICMP6, f->len);
+	uint32_t sum = four ? 0 : pseudo_sum(f->to, f->from, PROTOCOL_ICMP6, f->len);
 	uint8_t *ip;
 
 	if (f->p->next) {
@@ -99,8 +99,8 @@ void udp_icmp6_input(struct udp_frame *f)
 		return;
 	}
 	if (!(f->p->flags & PACKET_CSUM_VALID) &&
-	    checksum_finish(checksum_add(udp_pseudo_sum(f->from, f->to, PROTOCOL_ICMP6, f->len),
-					 f->at, f->len))) {
+	    checksum_finish(checksum_add(pseudo_sum(f->from, f->to, PROTOCOL_ICMP6, f->len), f->at,
+					 f->len))) {
 		udp_frame_drop(f, DROP_UDP_CHECKSUM);
 		return;
 	}
@@ -121,7 +121,7 @@ static void error_write(struct packet *p, const struct udp_frame *f)
 	uint32_t whole = (uint32_t)(f->at - f->ip) + f->len;
 	uint32_t most = four ? UDP_ERROR_QUOTE : UDP_ERROR_QUOTE6;
 	uint32_t quote = whole < most ? whole : most, len = ICMP_HEADER + quote;
-	uint32_t sum = four ? 0 : udp_pseudo_sum(f->to, f->from, PROTOCOL_ICMP6, len);
+	uint32_t sum = four ? 0 : pseudo_sum(f->to, f->from, PROTOCOL_ICMP6, len);
 	uint8_t *icmp = p->data, *ip;
 
 	memset(icmp, 0, ICMP_HEADER);

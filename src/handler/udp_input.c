@@ -54,7 +54,8 @@ static enum drop_reason ipv4_read(struct udp_frame *f, uint32_t room)
 	total = load16(f->ip + 2);
 	if (header < IPV4_HEADER_MIN || total < header || total > room)
 		return DROP_UDP_MALFORMED;
-	if (checksum_finish(checksum_add(0, f->ip, header)))
+	if (checksum_finish(header == IPV4_HEADER_MIN ? ipv4_sum(f->ip)
+						      : checksum_add(0, f->ip, header)))
 		return DROP_UDP_CHECKSUM;
 	f->from = ip_load4(f->ip + 12);
 	f->to = ip_load4(f->ip + 16);
@@ -141,7 +142,7 @@ static inline bool checksum_wrong(const struct udp_frame *f)
 
 	if (f->p->flags & (PACKET_CSUM_VALID | PACKET_CSUM_PARTIAL))
 		return false;
-	sum = udp_pseudo_sum(f->from, f->to, f->protocol, f->len);
+	sum = pseudo_sum(f->from, f->to, f->protocol, f->len);
 	return checksum_finish(checksum_add(sum, f->at, f->len));
 }
 

@@ -54,7 +54,7 @@ static void nd_write(struct packet *p, uint8_t *at, const struct udp_link *link,
 		     const struct nd *nd)
 {
 	uint32_t len = ND_SIZE + (nd->option ? ND_OPTION : 0);
-	uint32_t sum = udp_pseudo_sum(nd->from, nd->to, PROTOCOL_ICMP6, len);
+	uint32_t sum = pseudo_sum(nd->from, nd->to, PROTOCOL_ICMP6, len);
 	uint8_t *ip;
 
 	memset(at, 0, ND_SIZE + ND_OPTION);
