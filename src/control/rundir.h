@@ -6,6 +6,7 @@
  *     counters  struct counters_file
  *     absent    ports whose device is away, one a line: name, spec, why
  *     restore   what the engine has changed outside, and puts back: see port/restore.h
+ *     hosted-*  addresses and routes that have to go back, by port: see control/hosted_move.c
  * The lock (of the open file, F_OFD_SETLK) ends with the process, however that ends, so what lies
  * there without one is stale.
  */
@@ -38,7 +39,7 @@ void rundir_file(const struct rundir *dir, const char *file, char out[RUNDIR_PAT
 
 /*
  * Makes the directory, locks it, and clears what an engine that was killed left there, but for
- * `restore`, which is to be read (engine_restore).
+ * `restore` and `hosted-*`, which are to be read (engine_restore, hosted_restore).
  * -EADDRINUSE: an engine of that name runs. -EACCES and what mkdir says.
  */
 int rundir_lock(struct rundir *dir, struct error *err);
