@@ -223,6 +223,8 @@ struct queue_record {
 	/* What holds for this NAPI; the kernel's are in `kernel`. */
 	_Atomic uint32_t defer_hard_irqs;
 	_Atomic uint32_t gro_flush_timeout; /* ns */
+	_Atomic uint32_t gro_asked;	    /* enum gro_setting */
+	_Atomic uint32_t gro;		    /* what is merged now, enum gro_type */
 	struct napi_counters napi;
 	struct transmit_counters transmit;
 	struct kernel_record kernel;
@@ -265,6 +267,7 @@ struct counters_file {
 	_Atomic uint32_t sock_flow_entries; /* rps_sock_flow_entries */
 	_Atomic uint32_t symmetric_hash;
 	_Atomic uint32_t busy_poll, busy_read; /* us, of sockets to come */
+	_Atomic uint32_t gro_normal_batch;
 	char engine[32];
 	char version_text[32];
 	/* Of the workqueue's kworker/N, in this order; 0 where there is none now. */

@@ -37,6 +37,7 @@ enum deferral {
 };
 
 #define LOOPED_TICKS_DEFAULT 2
+#define GRO_NORMAL_BATCH 64
 #define LOOPED_TICKS_MAX 1000000
 #define HZ_MAX 10000
 
@@ -76,6 +77,7 @@ struct engine_config {
 	uint32_t max_backlog;	     /* netdev_max_backlog: packets in a CPU's backlog, 1000 */
 	uint32_t flow_limit;	     /* buckets of a backlog's flow limit; 0: none */
 	uint32_t sock_flow_entries;  /* rps_sock_flow_entries: a power of two; 0: no RFS */
+	uint32_t gro_normal_batch;   /* packets that go on from GRO together, GRO_NORMAL_BATCH */
 	bool symmetric_hash;	     /* both directions of a connection have one flow hash */
 	bool rss_key_set;	     /* else the flow hash's key is drawn */
 	uint8_t rss_key[RSS_KEY_SIZE];
@@ -146,11 +148,19 @@ const struct port_config *engine_port_config(const struct port *port);
  */
 int engine_handler_register(struct engine *engine, struct handler *handler);
 /*
- * NULL takes the handler away. Returns when no runner is inside the old one with this port.
- * -EINVAL: nothing is received there (a kind with a poll of its own; as for rps_* of its queues).
+ * NULL takes the handler away. Returns when no runner is inside the old one with this port, which
+ * has had what GRO held, unless nobody came to poll for a second. -EINVAL: nothing is received
+ * there (a kind with a poll of its own; as for rps_* and gro of its queues).
  */
 int engine_handler_set(struct engine *engine, struct port *port, struct handler *handler,
 		       struct error *err);
+
+/* Whether received packets are merged: as the handler wants it, not at all, or all that can be. */
+enum gro_setting { GRO_AUTO, GRO_OFF, GRO_ON, GRO_SETTING_MAX };
+
+/* "auto", "off", "on"; and back: -EINVAL. */
+const char *gro_setting_name(enum gro_setting setting);
+int gro_setting_parse(const char *name, enum gro_setting *out);
 
 /*
  * What is set for a queue is kept by port name and queue number: it holds for a queue that does
@@ -165,6 +175,7 @@ struct queue_settings {
 	/* Of the whole port: queue < 0 only. */
 	bool napi_defer_hard_irqs_set, gro_flush_timeout_set;
 	bool irq_suspend_timeout_set;
+	bool gro_set;
 	enum poller poller;
 	uint32_t weight;
 	uint32_t idle_suspend_usecs; /* busy-poll goes back to interrupts; 0: never */
@@ -180,6 +191,7 @@ struct queue_settings {
 	 */
 	uint32_t napi_defer_hard_irqs;
 	uint32_t gro_flush_timeout; /* ns */
+	enum gro_setting gro;
 	/* Poller app: so long with an application that prefers to poll and has found packets. */
 	uint32_t irq_suspend_timeout; /* ns; 0: as when it has found none */
 };
@@ -234,6 +246,8 @@ struct engine_settings {
 	uint32_t budget_usecs; /* netdev_budget_usecs: 1..ENGINE_BUDGET_USECS_MAX */
 	bool busy_poll_set, busy_read_set;
 	uint32_t busy_poll, busy_read; /* us: 0..ENGINE_BUSY_POLL_MAX; of sockets to come */
+	bool gro_normal_batch_set;
+	uint32_t gro_normal_batch; /* 1..PACKET_VECTOR_MAX */
 	bool max_backlog_set, flow_limit_set, sock_flow_entries_set, symmetric_hash_set;
 	uint32_t max_backlog;	    /* netdev_max_backlog: 1..ENGINE_BACKLOG_MAX */
 	uint32_t flow_limit;	    /* a power of two up to ENGINE_FLOW_LIMIT_MAX; 0: none */

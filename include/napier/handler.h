@@ -15,6 +15,9 @@
 
 struct handler;
 
+/* What GRO may put together into super-packets (PACKET_FRAMES), as bits. */
+enum gro_type { GRO_TCP = 1 << 0, GRO_UDP = 1 << 1 };
+
 struct handler_ops {
 	const char *name;
 	/* Packet path. Owns v; all came in by `in`. */
@@ -25,11 +28,25 @@ struct handler_ops {
 	 * and machine_quiesce has been called by the engine. */
 	int (*port_add)(struct handler *handler, struct port *port, struct error *err);
 	void (*port_remove)(struct handler *handler, struct port *port);
+	/*
+	 * Control context. What of the packets that come in by `in`, one of its ports, it wants
+	 * merged (enum gro_type) where `gro` is auto; asked again after each change of its ports.
+	 * NULL: nothing.
+	 */
+	unsigned (*merges)(struct handler *handler, struct port *in);
 	/* Control context, once a second of the machine's time. */
 	void (*tick)(struct handler *handler, int64_t now);
 	/* No port uses it any more. */
 	void (*destroy)(struct handler *handler);
 };
+
+/* Of which of these the port sends what comes of merging in one piece. */
+static inline unsigned port_gro_types(const struct port *port)
+{
+	if (!(port->features & PORT_TX_GSO))
+		return 0;
+	return GRO_TCP | (port->features & PORT_TX_USO ? GRO_UDP : 0);
+}
 
 /* The start of every handler's own struct. */
 struct handler {

@@ -10,6 +10,7 @@
 #include <core/busy_loop.h>
 #include <core/engine.h>
 #include <core/napi.h>
+#include <core/receive.h>
 #include <core/wake_source.h>
 
 static int64_t usecs_ns(const struct busy_poll *how)
@@ -144,7 +145,7 @@ static void token_give(struct busy_loop *loop)
 			gone = napi_suspend(napi, when);
 		else
 			gone = !napi->full && napi_complete(napi, loop->polled);
-		if (gone || napi_release(napi))
+		if (gone || napi_release(napi, loop->context))
 			return;
 		/* Again, where what control asked for was withdrawn. */
 	} while (when != TIME_NEVER && machine_now(napi->engine->machine) < when);
@@ -154,6 +155,8 @@ static void token_give(struct busy_loop *loop)
 int busy_loop_end(struct busy_loop *loop)
 {
 	if (loop->holds) {
+		/* What the application came for is not to wait in GRO. */
+		queue_flush(loop->napi, loop->context);
 		context_return(loop);
 		token_give(loop);
 	}

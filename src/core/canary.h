@@ -23,6 +23,7 @@
 	X(OVERRUN, "budget-overrun", "a softirq round knows no budget while others wait")          \
 	X(UNFAIR, "unfair-busy-loop", "busy-poll stays with a NAPI while that has packets")        \
 	X(TIMER_FORGOTTEN, "timer-forgotten", "an interrupt is deferred, and no timer armed")      \
+	X(HELD_LOST, "held-packet-lost", "what GRO holds is forgotten when a NAPI is disabled")    \
 	X(LEAK, "leak-in-disable", "a frame is forgotten when a NAPI is disabled")
 
 enum canary {

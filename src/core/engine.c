@@ -74,6 +74,7 @@ static int config_fill(struct engine_config *config, struct error *err)
 	default_u32(&config->budget_usecs, 2000);
 	default_u32(&config->restarts, 10);
 	default_u32(&config->max_backlog, 1000);
+	default_u32(&config->gro_normal_batch, GRO_NORMAL_BATCH);
 	default_u32(&config->restart_usecs, 2000);
 	default_u32(&config->looped_ticks, LOOPED_TICKS_DEFAULT);
 	default_u32(&config->hz, 250);
@@ -84,6 +85,9 @@ static int config_fill(struct engine_config *config, struct error *err)
 	if (config->weight > NAPI_WEIGHT_MAX)
 		return error_set(err, -ERANGE, "weight %u: must be 1 to %u", config->weight,
 				 NAPI_WEIGHT_MAX);
+	if (config->gro_normal_batch > PACKET_VECTOR_MAX)
+		return error_set(err, -ERANGE, "gro_normal_batch %u: must be 1 to %u",
+				 config->gro_normal_batch, PACKET_VECTOR_MAX);
 	if (!poller_valid(config->poller))
 		return error_set(err, -EINVAL, "no such poller; there are: %s", poller_list());
 	if ((unsigned)config->deferral >= DEFERRAL_MAX)

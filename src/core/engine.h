@@ -31,8 +31,9 @@ struct engine {
 	char counters_path[ENGINE_PATH_MAX], restore_path[ENGINE_PATH_MAX]; /* empty: none */
 	int64_t packet_ns, poll_ns;
 	/* Read by who polls, set by control. */
-	_Atomic uint32_t budget;   /* packets a softirq round */
-	_Atomic int64_t budget_ns; /* of a round, and of what other pollers do at a stretch */
+	_Atomic uint32_t budget;    /* packets a softirq round */
+	_Atomic uint32_t gro_batch; /* gro_normal_batch */
+	_Atomic int64_t budget_ns;  /* of a round, and of what other pollers do at a stretch */
 	_Atomic uint64_t context_indices[CONTEXT_WORDS]; /* a bit for each that is in use */
 
 	struct lock context_lock; /* of the list */
@@ -91,6 +92,11 @@ struct softnet *engine_softnet_at(struct engine *engine, uint32_t i);
 static inline int64_t engine_budget_ns(const struct engine *engine)
 {
 	return atomic_load_explicit(&((struct engine *)engine)->budget_ns, memory_order_relaxed);
+}
+
+static inline uint32_t engine_gro_batch(const struct engine *engine)
+{
+	return atomic_load_explicit(&((struct engine *)engine)->gro_batch, memory_order_relaxed);
 }
 
 /* What is set of the engine and of its CPUs is in force from the start. */

@@ -335,6 +335,7 @@ static int port_remove_locked(struct engine *engine, struct engine_port *ep, str
 	handler_take_away(&ep->port);
 	machine_quiesce(engine->machine);
 	port_end(engine, ep);
+	queues_gro(engine);
 	return 0;
 }
 
@@ -390,10 +391,60 @@ const struct port_config *engine_port_config(const struct port *port)
 	return &((const struct engine_port *)port)->config;
 }
 
+/*
+ * What GRO holds was received for the handler of now: it goes there before another comes. Pauses
+ * those queues that merge; the others hold nothing. Of one that nobody comes to poll in time, what
+ * is held goes to the handler that is there when somebody does.
+ */
+static void merging_pause(struct engine *engine, struct port *port)
+{
+	int64_t deadline = machine_now(engine->machine) + SWITCH_TIMEOUT;
+
+	for (uint32_t i = 0; i < port->queues; i++) {
+		struct napi *napi = port->queue[i].napi;
+
+		if (napi_disabled(napi) ||
+		    !(atomic_load(&napi->gro_types) || atomic_load(&napi->gro_flush_timeout)))
+			continue;
+		napi->paused = !napi_disable_locked(napi, time_left(engine, deadline));
+	}
+}
+
+static void merging_resume(struct port *port)
+{
+	for (uint32_t i = 0; i < port->queues; i++) {
+		struct napi *napi = port->queue[i].napi;
+
+		if (napi->paused)
+			napi_enable_locked(napi);
+		napi->paused = false;
+	}
+}
+
+static int handler_change(struct engine *engine, struct port *port, struct handler *handler,
+			  struct error *err)
+{
+	struct handler *before = port->handler;
+	int rc = 0;
+
+	if (handler && handler->ops->port_add)
+		rc = handler->ops->port_add(handler, port, err);
+	if (rc)
+		return rc;
+	atomic_store(&port->handler, handler);
+	/* No input from the port runs in the old one from here on ... */
+	machine_quiesce(engine->machine);
+	if (before && before->ops->port_remove)
+		before->ops->port_remove(before, port);
+	/* ... and from here on no other port's sends to it. */
+	machine_quiesce(engine->machine);
+	queues_gro(engine);
+	return 0;
+}
+
 int engine_handler_set(struct engine *engine, struct port *port, struct handler *handler,
 		       struct error *err)
 {
-	struct handler *before;
 	int rc = 0;
 
 	if (handler && port->ops->poll)
@@ -401,19 +452,10 @@ int engine_handler_set(struct engine *engine, struct port *port, struct handler 
 				 "port %s takes no handler: ports of kind %s receive nothing",
 				 port->name, port->ops->kind);
 	engine_lock(engine);
-	before = port->handler;
-	if (before != handler) {
-		if (handler && handler->ops->port_add)
-			rc = handler->ops->port_add(handler, port, err);
-		if (!rc) {
-			atomic_store(&port->handler, handler);
-			/* No input from the port runs in the old one from here on ... */
-			machine_quiesce(engine->machine);
-			if (before && before->ops->port_remove)
-				before->ops->port_remove(before, port);
-			/* ... and from here on no other port's sends to it. */
-			machine_quiesce(engine->machine);
-		}
+	if (port->handler != handler) {
+		merging_pause(engine, port);
+		rc = handler_change(engine, port, handler, err);
+		merging_resume(port);
 	}
 	engine_unlock(engine);
 	return rc;

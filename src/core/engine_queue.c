@@ -7,6 +7,7 @@
 #include <core/automatic.h>
 #include <core/engine_cpus.h>
 #include <core/engine_queue.h>
+#include <core/gro.h>
 #include <core/receive.h>
 #include <poller/softirq.h>
 
@@ -224,6 +225,10 @@ int queue_begin(struct port_queue *queue, struct napi *napi, struct lock *lock, 
 	napi->engine = engine;
 	napi->queue = queue;
 	napi->poll = queue->port->ops->poll ? queue->port->ops->poll : queue_poll;
+	if (!queue->port->ops->poll && gro_create(&napi->gro)) {
+		lock_destroy(lock);
+		return error_set(err, -ENOMEM, "%s: no memory for GRO", queue->port->name);
+	}
 	napi->weight = settings.weight_set ? settings.weight : engine->config.weight;
 	napi->softnet = queue_softnet(queue, &settings);
 	napi_idle_suspend_set(napi, settings.idle_suspend_set ? settings.idle_suspend_usecs
@@ -240,6 +245,7 @@ int queue_begin(struct port_queue *queue, struct napi *napi, struct lock *lock, 
 			napi_end(napi);
 	}
 	if (rc) {
+		gro_destroy(napi->gro);
 		queue->lock = NULL;
 		lock_destroy(lock);
 		return rc;
@@ -247,6 +253,7 @@ int queue_begin(struct port_queue *queue, struct napi *napi, struct lock *lock, 
 	record_fill(napi->record, queue, napi);
 	queue_record_placement(napi);
 	queue_deferral(napi);
+	queue_gro(napi);
 	queue_told(napi);
 	return 0;
 }
@@ -259,6 +266,8 @@ void queue_end(struct port_queue *queue)
 	automatic_end(queue->napi);
 	napi_end(queue->napi);
 	steer_destroy(queue->napi->steer);
+	gro_destroy(queue->napi->gro);
+	queue->napi->gro = NULL;
 	atomic_store(&record->in_use, 0);
 	engine->queue_ended[record - counters_queue(engine->counters, 0)] = ++engine->queue_ends;
 }

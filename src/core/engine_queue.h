@@ -22,6 +22,14 @@ int queue_tell(struct napi *napi, struct error *err);
 /* The same where it was not asked for just now: an error is logged. */
 void queue_told(struct napi *napi);
 
+/*
+ * What its NAPI merges is as is set for it and as the handler of now wants it. In force with the
+ * next poll, which also lets go what is held and is not to be any more.
+ */
+void queue_gro(struct napi *napi);
+/* The same of all NAPIs: a handler's ports have changed. */
+void queues_gro(struct engine *engine);
+
 /* The wake sources of its NAPI are as is set for it from now on. */
 void queue_deferral(struct napi *napi);
 

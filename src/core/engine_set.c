@@ -84,6 +84,14 @@ static int settings_check(struct engine *engine, const char *port, const struct 
 	if (s->cpu_set && !engine_softnet(engine, s->cpu))
 		return error_set(err, -EINVAL, "cpu %u: not an engine CPU; those are %s", s->cpu,
 				 there);
+	if (s->gro_set && (unsigned)s->gro >= GRO_SETTING_MAX)
+		return error_set(err, -EINVAL, "no such gro; there are: auto, on, off");
+	if (s->gro_set && (!strcmp(port, BACKLOG_PORT) || (opened && opened->ops->poll)))
+		return error_set(
+			err, -EINVAL,
+			"%s: nothing is received there that could be merged: set gro for the "
+			"ports that receive",
+			port);
 	return steer_check(engine, port, s, err);
 }
 
@@ -140,6 +148,8 @@ static int queue_apply(struct engine *engine, struct napi *napi, const struct qu
 		napi_weight_set(napi, s->weight);
 	if (s->idle_suspend_set)
 		napi_idle_suspend_set(napi, s->idle_suspend_usecs);
+	if (s->gro_set)
+		queue_gro(napi);
 	queue_deferral(napi);
 	if (s->napi_defer_hard_irqs_set || s->gro_flush_timeout_set)
 		return queue_tell(napi, err);
@@ -154,6 +164,7 @@ static struct queue_settings queue_now(struct napi *napi, const struct queue_set
 
 	now.poller = napi->automatic ? POLLER_AUTO : napi_poller(napi);
 	now.weight = napi_weight(napi);
+	now.gro = (enum gro_setting)atomic_load(&napi->record->gro_asked);
 	now.idle_suspend_usecs = atomic_load(&napi->record->idle_suspend);
 	now.cpu = softnet_cpu(napi->softnet);
 	now.placement = kept->placement;

@@ -40,6 +40,8 @@ static void budget_apply(struct engine *engine)
 
 	atomic_store_explicit(&engine->budget, config->budget, memory_order_relaxed);
 	atomic_store_explicit(&engine->budget_ns, ns, memory_order_relaxed);
+	atomic_store_explicit(&engine->gro_batch, config->gro_normal_batch, memory_order_relaxed);
+	atomic_store(&engine->counters->gro_normal_batch, config->gro_normal_batch);
 	atomic_store(&engine->counters->budget, config->budget);
 	atomic_store(&engine->counters->budget_usecs, config->budget_usecs);
 	atomic_store(&engine->counters->weight, config->weight);
@@ -116,6 +118,9 @@ int engine_set(struct engine *engine, const struct engine_settings *s, struct er
 	if (!rc)
 		rc = busy_check("busy_read", s->busy_read_set, s->busy_read, err);
 	if (!rc)
+		rc = range_check("gro_normal_batch", s->gro_normal_batch_set, s->gro_normal_batch,
+				 PACKET_VECTOR_MAX, err);
+	if (!rc)
 		rc = cpu_settings_check(&s->cpus, err);
 	if (!rc)
 		rc = engine_steer_check(s, err);
@@ -139,6 +144,8 @@ int engine_set(struct engine *engine, const struct engine_settings *s, struct er
 		config->busy_poll = s->busy_poll;
 	if (s->busy_read_set)
 		config->busy_read = s->busy_read;
+	if (s->gro_normal_batch_set)
+		config->gro_normal_batch = s->gro_normal_batch;
 	budget_apply(engine);
 	if (s->weight_set)
 		weights_apply(engine);

@@ -377,3 +377,8 @@ int64_t gro_oldest(const struct gro *gro)
 {
 	return gro->oldest == NONE ? INT64_MAX : gro->held[gro->oldest].begun;
 }
+
+uint32_t gro_held(const struct gro *gro)
+{
+	return gro->count;
+}

@@ -35,7 +35,7 @@
 
 #include <stdint.h>
 
-#include <napier/napi.h>
+#include <napier/handler.h>
 
 enum {
 	GRO_BUCKETS = 8,    /* flows are hashed into these */
@@ -44,9 +44,6 @@ enum {
 	GRO_FRAMES_MAX = 45,   /* in one chain: 1448 bytes each, as many as 65535 bytes hold */
 	GRO_BYTES_MAX = 65535, /* of the chain as one IP packet */
 };
-
-/* What may be merged, as bits. */
-enum gro_type { GRO_TCP = 1 << 0, GRO_UDP = 1 << 1 };
 
 struct gro;
 
@@ -68,6 +65,9 @@ uint32_t gro_receive(struct gro *gro, struct context *context, unsigned types, s
  * As many as room: there may be more.
  */
 uint32_t gro_flush(struct gro *gro, int64_t before, struct packet **out, uint32_t room);
+
+/* Packets, or chains of them, that are held. */
+uint32_t gro_held(const struct gro *gro);
 
 /* When the oldest was begun; INT64_MAX: nothing is held. */
 int64_t gro_oldest(const struct gro *gro);

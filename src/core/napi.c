@@ -12,6 +12,7 @@
 #include <core/context.h>
 #include <core/engine.h>
 #include <core/napi.h>
+#include <core/receive.h>
 #include <core/wake_source.h>
 
 static const struct poller_ops *const pollers[POLLER_MAX] = {
@@ -107,7 +108,7 @@ bool napi_complete(struct napi *napi, uint32_t work)
 	bool missed;
 	uint32_t wanted;
 
-	wake_source_choose(napi, work, false);
+	wake_source_choose(napi, work);
 	/* Counted while the token is still here: after that the counters are another's. */
 	counter_add(&counters->completes, 1);
 	while (!(state & (NAPI_SWITCH | NAPI_DISABLING))) {
@@ -266,11 +267,12 @@ static bool release_switched(struct napi *napi, uint32_t state)
  * Does what control asks of the token's holder. True: the token is gone. Ends because control
  * asks one thing at a time and withdraws it at most once.
  */
-bool napi_release(struct napi *napi)
+bool napi_release(struct napi *napi, struct context *context)
 {
 	uint32_t state;
 
 	while ((state = napi_state_load(napi)) & (NAPI_SWITCH | NAPI_DISABLING)) {
+		queue_flush(napi, context);
 		if (state & NAPI_DISABLING ? release_disabled(napi, state)
 					   : release_switched(napi, state))
 			return true;
@@ -366,7 +368,7 @@ bool napi_poll(struct napi *napi, struct context *context, uint32_t *work)
 
 	if (n < weight && !context->keeps && napi_complete(napi, n))
 		return false;
-	if (napi_release(napi))
+	if (napi_release(napi, context))
 		return false;
 	return context->keeps || !preferred_give(napi, context);
 }

@@ -35,12 +35,15 @@ struct napi {
 	struct steer *steer;	/* NULL: what it receives is handled here. Set while disabled */
 	struct cpuset rps_cpus; /* as `steer` says; control only */
 	uint32_t rps_flow_cnt;
-	bool paused; /* control: disabled for the time of one change */
+	bool paused;		    /* control: disabled for the time of one change */
+	struct gro *gro;	    /* NULL: nothing is received here */
+	_Atomic uint32_t gro_types; /* what it merges, enum gro_type; control sets it */
 
 	/* The token's holder only. */
 	uint32_t cap; /* packets a poll while they are so slow that a round's time would not do; 0:
 			 none */
 	bool irq_masked;
+	bool holds;		 /* GRO has packets, since the last poll */
 	bool full;		 /* the last poll may have left packets */
 	int64_t scheduled_at;	 /* its next poll is the first after that; 0: it is not */
 	struct napi *next;	 /* in a softirq poll list or inbox */
@@ -115,10 +118,10 @@ void napi_end(struct napi *napi);
 bool napi_poll(struct napi *napi, struct context *context, uint32_t *work);
 
 /*
- * The holder does what control asks (switch, disable), if anything. True: the token is gone and the
- * caller must not touch the NAPI.
+ * The holder does what control asks (switch, disable), if anything. What GRO holds goes on before
+ * that. True: the token is gone and the caller must not touch the NAPI.
  */
-bool napi_release(struct napi *napi);
+bool napi_release(struct napi *napi, struct context *context);
 
 /*
  * The holder, between polls: nothing more to do after one that found `work` packets. True: the

@@ -73,7 +73,7 @@ static void napi_request(struct napi *napi, uint32_t request)
 	if (state & NAPI_SCHED)
 		return;
 	wake_source_taken(napi);
-	if (!napi_release(napi))
+	if (!napi_release(napi, napi->engine->context))
 		napi_pass(napi); /* it failed: the token goes on */
 }
 

@@ -36,6 +36,10 @@ static void settings_merge(struct queue_settings *to, const struct queue_setting
 		to->irq_suspend_timeout_set = true;
 		to->irq_suspend_timeout = from->irq_suspend_timeout;
 	}
+	if (from->gro_set) {
+		to->gro_set = true;
+		to->gro = from->gro;
+	}
 	if (from->rps_cpus_set) {
 		to->rps_cpus_set = true;
 		to->rps_cpus = from->rps_cpus;
@@ -63,6 +67,7 @@ static void settings_clear(struct queue_settings *to, const struct queue_setting
 	to->cpu_set &= !mask->cpu_set;
 	to->idle_suspend_set &= !mask->idle_suspend_set;
 	to->irq_suspend_timeout_set &= !mask->irq_suspend_timeout_set;
+	to->gro_set &= !mask->gro_set;
 	to->rps_cpus_set &= !mask->rps_cpus_set;
 	to->rps_flow_set &= !mask->rps_flow_set;
 	to->cpus_set &= !mask->cpus_set;

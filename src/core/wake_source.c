@@ -5,6 +5,7 @@
 
 #include <core/canary.h>
 #include <core/engine.h>
+#include <core/gro.h>
 #include <core/wake_source.h>
 
 /* Under the timer's lock. */
@@ -63,24 +64,26 @@ void wake_source_defer(struct napi *napi, int64_t when)
 	napi_timer_arm(napi, when);
 }
 
-void wake_source_choose(struct napi *napi, uint32_t work, bool held)
+void wake_source_choose(struct napi *napi, uint32_t work)
 {
 	uint32_t defer = atomic_load_explicit(&napi->defer_hard_irqs, memory_order_relaxed);
 	int64_t flush = atomic_load_explicit(&napi->gro_flush_timeout, memory_order_relaxed);
+	/* Also when the timeout is 0 by now: what was held by another must not stay. */
+	int64_t held = napi->holds ? gro_oldest(napi->gro) + flush : TIME_NEVER;
 
 	if (work || napi->deferrals > defer)
 		napi->deferrals = defer;
-	if (flush)
-		flush += machine_now(napi->engine->machine);
 	if (flush && napi->deferrals) {
+		int64_t when = machine_now(napi->engine->machine) + flush;
+
 		napi->deferrals--;
-		wake_source_defer(napi, flush);
+		wake_source_defer(napi, held < when ? held : when);
 		return;
 	}
 	if (napi->irq_masked) {
 		napi->irq_masked = false;
 		irq_unmask(&napi->queue->irq);
 	}
-	if (flush && held)
-		napi_timer_arm(napi, flush);
+	if (held != TIME_NEVER)
+		napi_timer_arm(napi, held);
 }

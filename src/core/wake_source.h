@@ -25,9 +25,9 @@ void wake_source_destroy(struct napi *napi);
 
 /*
  * After a poll of `work` packets, by the rules of napi_defer_hard_irqs: masked and armed, or on.
- * `held`: GRO holds packets, and may not for longer than gro_flush_timeout.
+ * What GRO holds it may not hold for longer than gro_flush_timeout.
  */
-void wake_source_choose(struct napi *napi, uint32_t work, bool held);
+void wake_source_choose(struct napi *napi, uint32_t work);
 /* The interrupt stays off until somebody comes, at the latest then. */
 void wake_source_defer(struct napi *napi, int64_t when);
 

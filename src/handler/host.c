@@ -5,7 +5,7 @@
 
 #include <napier/host.h>
 
-#include <core/engine.h>
+#include <core/engine_queue.h>
 
 /*
  * The other end of each port, by its index. A port that is removed is taken out first; a runner
@@ -44,6 +44,14 @@ static void host_port_remove(struct handler *handler, struct port *port)
 	atomic_store(&host->peer[peer->index], NULL);
 }
 
+/* Merged packets enter the kernel by one system call, and go up its stack as one. */
+static unsigned host_merges(struct handler *handler, struct port *in)
+{
+	const struct port *peer = atomic_load(&host_of(handler)->peer[in->index]);
+
+	return peer ? port_gro_types(peer) : 0;
+}
+
 static void host_destroy(struct handler *handler)
 {
 	free(handler);
@@ -53,6 +61,7 @@ static const struct handler_ops host_ops = {
 	.name = "host",
 	.input = host_input,
 	.port_remove = host_port_remove,
+	.merges = host_merges,
 	.destroy = host_destroy,
 };
 
@@ -97,6 +106,7 @@ int host_pair(struct handler *handler, struct port *wire, struct port *tap, stru
 	if (!rc) {
 		atomic_store_explicit(&host->peer[wire->index], tap, memory_order_release);
 		atomic_store_explicit(&host->peer[tap->index], wire, memory_order_release);
+		queues_gro(handler->engine);
 	}
 	engine_unlock(handler->engine);
 	return rc;

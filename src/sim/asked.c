@@ -28,6 +28,8 @@ void sim_asked_merge(struct sim_asked *asked, const struct queue_settings *from)
 		to->gro_flush_timeout = from->gro_flush_timeout;
 	if (from->irq_suspend_timeout_set)
 		to->irq_suspend_timeout = from->irq_suspend_timeout;
+	if (from->gro_set)
+		to->gro = from->gro;
 	if (from->cpu_set) {
 		to->cpu_set = true;
 		to->cpu = from->cpu;
@@ -111,6 +113,10 @@ static const char *wrong(struct sim *sim, const struct napi *napi, const struct 
 	    napi->gro_flush_timeout != asked->gro_flush_timeout ||
 	    napi->irq_suspend_timeout != asked->irq_suspend_timeout)
 		return "deferral";
+	if (napi->gro && (record->gro_asked != asked->gro || record->gro != napi->gro_types ||
+			  (asked->gro == GRO_ON && !napi->gro_types) ||
+			  (asked->gro == GRO_OFF && napi->gro_types)))
+		return "gro";
 	if (record->cpu != cpu ||
 	    (asked->cpu_set && cpuset_has(&sim->engine->config.cpus, asked->cpu) &&
 	     cpu != asked->cpu))

@@ -146,11 +146,14 @@ static void check_napi(struct census *c, struct napi *napi)
 			 queue->port->name, queue->index, poller_name(poller));
 	if (state & (NAPI_SCHED | NAPI_DISABLED))
 		return;
-	if (napi->irq_masked != (atomic_load(&napi->timer_at) != TIME_NEVER))
+	if (napi->holds && atomic_load(&napi->timer_at) == TIME_NEVER)
+		sim_fail(c->sim, "I2: GRO of %s/%u holds packets, and no timer comes; poller %s",
+			 queue->port->name, queue->index, poller_name(poller));
+	if (!napi->holds && napi->irq_masked != (atomic_load(&napi->timer_at) != TIME_NEVER))
 		sim_fail(c->sim, "I2: the interrupt of %s/%u is %s, and its timer %s; poller %s",
 			 queue->port->name, queue->index, napi->irq_masked ? "off" : "on",
 			 napi->irq_masked ? "too" : "as well", poller_name(poller));
-	if (napi->irq_masked && atomic_load(&napi->timer.deadline) == TIME_NEVER &&
+	if ((napi->irq_masked || napi->holds) && atomic_load(&napi->timer.deadline) == TIME_NEVER &&
 	    !virtual_irq_pending(&napi->timer))
 		sim_fail(c->sim, "I2: the interrupt of %s/%u is off, and no timer armed; poller %s",
 			 queue->port->name, queue->index, poller_name(poller));

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include <core/backlog.h>
+#include <core/gro.h>
 #include <machine/virtual.h>
 #include <poller/busy_poll.h>
 #include <poller/softirq.h>
@@ -104,14 +105,17 @@ static void counters_check(struct sim *sim, const struct napi *napi)
 	uint64_t in = counter_read(&c->received) + counter_read(&c->cloned);
 	uint64_t out = counter_read(&c->transmitted) + counter_read(&c->delivered) +
 		       counter_read(&c->steered) + counter_read(&c->merged);
+	uint32_t held = 0;
 
 	for (int reason = 0; reason < DROP_MAX; reason++)
 		out += counter_read(&c->dropped[reason]);
-	if (in != out)
+	if (napi->gro)
+		held = gro_held(napi->gro);
+	if (in != out + held)
 		sim_fail(sim,
 			 "I3: %s/%u: %" PRIu64 " packets received or copied, %" PRIu64
-			 " sent, delivered, steered or dropped",
-			 napi->queue->port->name, napi->queue->index, in, out);
+			 " sent, delivered, steered, merged or dropped, %u held",
+			 napi->queue->port->name, napi->queue->index, in, out, held);
 }
 
 static void balance_check(struct sim *sim, struct sim_queue *q)

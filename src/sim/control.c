@@ -155,6 +155,8 @@ static struct queue_settings settings_any(struct sim *sim, int queue)
 		cpuset_add(&s.rps_cpus, cpu_any(sim));
 	s.rps_flow_set = !below(sim, 3);
 	s.rps_flow_cnt = below(sim, 2) ? 1u << below(sim, 6) : 0;
+	s.gro_set = !below(sim, 3);
+	s.gro = (enum gro_setting)below(sim, GRO_SETTING_MAX);
 	deferral_any(sim, queue, &s);
 	return s;
 }
@@ -167,10 +169,11 @@ static void set(struct sim *sim, const char *name, int queue, const struct queue
 	char what[80];
 	int rc;
 
-	snprintf(what, sizeof(what), "set /%d%s%s%s%s%s%s", queue, s->poller_set ? " poller=" : "",
-		 s->poller_set ? poller_name(s->poller) : "", s->weight_set ? " weight" : "",
-		 s->cpu_set ? " cpu" : "", s->rps_cpus_set ? " rps_cpus" : "",
-		 s->rps_flow_set ? " rps_flow_cnt" : "");
+	snprintf(what, sizeof(what), "set /%d%s%s%s%s%s%s%s", queue,
+		 s->poller_set ? " poller=" : "", s->poller_set ? poller_name(s->poller) : "",
+		 s->weight_set ? " weight" : "", s->cpu_set ? " cpu" : "",
+		 s->rps_cpus_set ? " rps_cpus" : "", s->rps_flow_set ? " rps_flow_cnt" : "",
+		 s->gro_set ? " gro" : "");
 	a = attempt_begin(sim, what, name);
 	rc = engine_queue_set(sim->engine, name, queue, s, NULL, &err);
 	if (!attempt_end(sim, &a, rc, &err, name))
@@ -221,7 +224,7 @@ static void operate_tx(struct sim *sim)
 	int queue = below(sim, 2) ? -1 : (int)below(sim, queues);
 	struct queue_settings s = settings_any(sim, queue);
 
-	s.rps_cpus_set = s.rps_flow_set = false;
+	s.rps_cpus_set = s.rps_flow_set = s.gro_set = false;
 	set(sim, p->tx_name, queue, &s, p->tx_asked, queues);
 }
 
@@ -231,7 +234,7 @@ static void operate_backlog(struct sim *sim)
 	int queue = below(sim, 2) ? -1 : (int)below(sim, sim->engine->cpus);
 	struct queue_settings s = settings_any(sim, queue);
 
-	s.cpu_set = s.rps_cpus_set = s.rps_flow_set = false;
+	s.cpu_set = s.rps_cpus_set = s.rps_flow_set = s.gro_set = false;
 	set(sim, "backlog", queue, &s, sim->backlog, sim->engine->cpus);
 }
 

@@ -121,6 +121,7 @@ static void ports_draw(struct random *r, struct scenario *s)
 		p->wire_ns = spread(r, 100, 8000);
 		p->moderation_ns = below(r, 3) ? 0 : spread(r, 1, 50) * NSEC_PER_USEC;
 		p->tx_napi = !below(r, 4);
+		p->supers = !below(r, 3);
 		p->pollers = below(r, 6) ? 0 : 1 + below(r, (1 << POLLER_MAX) - 1);
 		p->poller_set = !below(r, 5);
 		do

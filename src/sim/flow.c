@@ -3,7 +3,10 @@
  * Flows: packets with consecutive numbers. Each packet can be told from every other, and carries a
  * sum over what it should be, so whatever comes out is known to be what went in, once, in order.
  */
+#include <arpa/inet.h>
 #include <string.h>
+
+#include <core/checksum.h>
 
 #include <sim/sim.h>
 
@@ -38,18 +41,36 @@ static void be16_write(uint8_t *to, uint16_t value)
 	to[1] = (uint8_t)value;
 }
 
-static void headers_write(uint8_t *ip, uint16_t flow, uint16_t length)
+/* All but the checksum over the payload. */
+static void headers_write(uint8_t *ip, uint16_t flow, uint32_t number, uint16_t length)
 {
+	uint16_t check;
+
 	be16_write(ip - 2, 0x0800);
 	memset(ip, 0, HEADERS - ETHERNET);
 	ip[0] = 0x45;
 	be16_write(ip + 2, length);
+	be16_write(ip + 4, (uint16_t)number);
 	ip[8] = 64;
 	ip[9] = 17;
 	ip[12] = ip[16] = 10;
+	check = checksum_finish(checksum_add(0, ip, 20));
+	memcpy(ip + 10, &check, sizeof(check));
 	be16_write(ip + 20, (uint16_t)(1000 + flow));
 	be16_write(ip + 22, 53);
 	be16_write(ip + 24, (uint16_t)(length - 20));
+}
+
+static void checksum_write(uint8_t *ip, uint32_t length)
+{
+	uint32_t sum = htons(17) + htons((uint16_t)(length - 20));
+	uint16_t check;
+
+	sum = checksum_add(checksum_add(sum, ip + 12, 8), ip + 20, length - 20);
+	check = checksum_finish(sum);
+	if (!check)
+		check = 0xffff; /* 0 would say that there is none */
+	memcpy(ip + 26, &check, sizeof(check));
 }
 
 void sim_flow_write(struct sim *sim, const struct sim_arrival *a, struct packet *p)
@@ -63,22 +84,23 @@ void sim_flow_write(struct sim *sim, const struct sim_arrival *a, struct packet 
 	memset(p->data, (int)(uint8_t)a->number, plan->length);
 	address_write(p->data, plan->to);
 	address_write(p->data + 6, plan->port);
-	headers_write(p->data + ETHERNET, a->flow, (uint16_t)(plan->length - ETHERNET));
+	headers_write(p->data + ETHERNET, a->flow, a->number, (uint16_t)(plan->length - ETHERNET));
 	memcpy(p->data + HEADERS, &payload, sizeof(payload));
+	checksum_write(p->data + ETHERNET, plan->length - ETHERNET);
 }
 
-void sim_flow_out(struct sim *sim, unsigned port, const struct packet *p)
+/* One that came in, or what it was in a super-packet: from its payload on, size bytes. */
+static void payload_out(struct sim *sim, unsigned port, const uint8_t *at, uint32_t size)
 {
 	struct payload payload;
 	struct sim_flow *flow;
 
-	if (p->len < HEADERS + sizeof(payload))
-		sim_fail(sim, "I10: a packet of %u bytes goes out by %s", p->len,
+	if (size < sizeof(payload))
+		sim_fail(sim, "I10: a packet with %u bytes of payload goes out by %s", size,
 			 sim->port[port].name);
-	memcpy(&payload, p->data + HEADERS, sizeof(payload));
+	memcpy(&payload, at, sizeof(payload));
 	if (payload.flow >= SIM_NUMBERED || payload.sum != payload_sum(sim, &payload) ||
-	    payload.length != p->len || p->next || p->total != p->len ||
-	    p->data[p->len - 1] != (uint8_t)payload.number)
+	    payload.length != HEADERS + size || at[size - 1] != (uint8_t)payload.number)
 		sim_fail(sim, "I10: what goes out by %s is no packet that came in",
 			 sim->port[port].name);
 	flow = &sim->flow[payload.flow];
@@ -89,6 +111,24 @@ void sim_flow_out(struct sim *sim, unsigned port, const struct packet *p)
 	flow->next[port] = payload.number + 1;
 	flow->out++;
 	sim->result->out++;
+}
+
+void sim_flow_out(struct sim *sim, unsigned port, const struct packet *p)
+{
+	bool super = p->flags & PACKET_GSO;
+	uint32_t total = p->len;
+
+	if (p->len < HEADERS || (p->next && !super) || p->flags & PACKET_FRAMES)
+		sim_fail(sim, "I10: %s sends what is neither a packet nor a super-packet",
+			 sim->port[port].name);
+	payload_out(sim, port, p->data + HEADERS, p->len - HEADERS);
+	for (const struct packet *frame = p->next; frame; frame = frame->next) {
+		payload_out(sim, port, frame->data, frame->len);
+		total += frame->len;
+	}
+	if (p->total != total || (super && p->gso_size != p->len - HEADERS))
+		sim_fail(sim, "I10: a super-packet that goes out by %s does not add up",
+			 sim->port[port].name);
 }
 
 /* Until the next time: with the pattern's draw. */

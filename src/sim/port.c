@@ -189,6 +189,8 @@ static int sim_open(struct port *port, struct port_config *config, struct error 
 	(void)config;
 	if (rc)
 		return error_set(err, rc, "%s: no memory", p->name);
+	if (p->sim->plan.port[p->index].supers)
+		port->features = PORT_TX_CSUM | PORT_TX_GSO | PORT_TX_USO;
 	for (uint32_t i = 0; i < port->queues; i++) {
 		struct sim_queue *q = &p->queue[i];
 		bool wire_busy = q->wire_busy, raising = q->raising;

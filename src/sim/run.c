@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <core/backlog.h>
+#include <core/gro.h>
 #include <machine/current.h>
 
 #include <sim/sim.h>
@@ -113,6 +114,8 @@ static bool drained(struct sim *sim, bool lost_too)
 			const struct sim_queue *q = &sim->port[i].queue[k];
 
 			if (q->queue && !sim_queue_drained(q) && (lost_too || !q->raise_lost))
+				return false;
+			if (q->queue && gro_held(q->queue->napi->gro))
 				return false;
 		}
 	return true;

@@ -40,6 +40,7 @@ struct sim_port_plan {
 	int64_t wire_ns;	   /* a packet's time on the wire */
 	int64_t moderation_ns;	   /* an interrupt this long after the first packet; 0: at once */
 	bool tx_napi;
+	bool supers;	  /* it sends super-packets in one piece */
 	uint32_t pollers; /* that can poll it, a bit each; 0: all */
 	bool poller_set;  /* its kind asks for one of those */
 	enum poller poller;

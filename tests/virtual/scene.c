@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "scene.h"
 
+#include <arpa/inet.h>
 #include <stdatomic.h>
+
+#include <core/checksum.h>
 
 struct cross {
 	struct handler handler;
@@ -300,21 +303,29 @@ static void packet_number(struct packet *p, uint32_t flow, uint32_t number)
 	memcpy(p->data + 20, &number, sizeof(number));
 }
 
-/* UDP over IPv4, a port per flow; then flow and number. */
-static void packet_datagram(struct packet *p, uint32_t flow, uint32_t number)
+void scene_datagram(struct packet *p, uint32_t flow, uint32_t number)
 {
 	static const uint8_t head[42] = {
 		2, 0, 0,  0, 0, 2,  2, 0, 0, 0,	 0, 1, 0x08, 0x00, 0x45, 0, 0, 46, 0,  0, 0,
 		0, 9, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,    0,	   0,	 7, 7, 0,  26, 0, 0,
 	};
+	uint16_t check;
+	uint32_t sum;
 
 	p->len = p->total = SCENE_FRAME;
 	memset(p->data, 0, SCENE_FRAME);
 	memcpy(p->data, head, sizeof(head));
+	p->data[18] = (uint8_t)(number >> 8);
+	p->data[19] = (uint8_t)number;
+	check = checksum_finish(checksum_add(0, p->data + 14, 20));
+	memcpy(p->data + 24, &check, sizeof(check));
 	p->data[34] = (uint8_t)(4 + flow / 256);
 	p->data[35] = (uint8_t)flow;
 	memcpy(p->data + 42, &flow, sizeof(flow));
 	memcpy(p->data + 46, &number, sizeof(number));
+	sum = checksum_add(htons(17) + htons(26), p->data + 26, 8);
+	check = checksum_finish(checksum_add(sum, p->data + 34, 26));
+	memcpy(p->data + 40, &check, sizeof(check));
 }
 
 static void packet_next(struct source *source, struct packet *p, uint32_t i)
@@ -326,7 +337,7 @@ static void packet_next(struct source *source, struct packet *p, uint32_t i)
 		return;
 	}
 	k = (source->sent + i) % source->flows;
-	packet_datagram(p, source->flow + k, (source->sent + i) / source->flows);
+	scene_datagram(p, source->flow + k, (source->sent + i) / source->flows);
 }
 
 static uint32_t source_send(struct source *source, uint32_t n)

@@ -68,6 +68,9 @@ const char *scene_logged(struct scene *scene, const char *text);
 
 #define SCENE_FLOWS 64
 
+/* UDP over IPv4, a port per flow; then flow and number. GRO can merge those of one flow. */
+void scene_datagram(struct packet *p, uint32_t flow, uint32_t number);
+
 /*
  * Sends numbered packets into a mem port, at a pace, from a runner of its own: of one flow, or of
  * `flows` of them in turn, numbered each, as UDP over IPv4 (steering can tell those apart).

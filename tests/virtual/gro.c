@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * GRO's way through the engine: what is merged, when it goes on, and that nothing stays behind.
+ * Over all pollers; times are virtual, and exact.
+ */
+#include "scene.h"
+
+#include <core/engine.h>
+#include <core/gro.h>
+#include <core/napi.h>
+
+#define TICK_250 (4 * NSEC_PER_MSEC)
+/* From the end of a wait to the poll and out of it again. */
+#define SLACK (300 * NSEC_PER_USEC)
+/* A ring full of elephants before it, at 1 us each, and what a softirq leaves to others. */
+#define QUEUED (2 * NSEC_PER_MSEC)
+
+static void merge_on(struct scene *s, uint32_t timeout_ns)
+{
+	const struct queue_settings settings = {
+		.gro_set = true,
+		.gro = GRO_ON,
+		.gro_flush_timeout_set = timeout_ns > 0,
+		.gro_flush_timeout = timeout_ns,
+	};
+	struct error err;
+
+	if (engine_queue_set(s->engine, "a", -1, &settings, NULL, &err))
+		fail_msg("%s", err.text);
+}
+
+static void scene_one(struct scene *s, enum poller poller)
+{
+	/* A handful of ordinary runners share the CPU with the interrupts. */
+	scene_begin(s, true, 7, poller);
+}
+
+/* Trains of eight flows: fewer packets go on than came, and out go those that came. */
+static void merged(enum poller poller)
+{
+	struct source source = {
+		.flows = 8, .burst = 64, .interval = 50 * NSEC_PER_USEC, .count = 6400};
+	struct sink sink = {0};
+	struct scene s;
+
+	scene_one(&s, poller);
+	merge_on(&s, 0);
+	scene_pass(&s, &source, &sink);
+	assert_int_equal(sink.received, 6400);
+	assert_int_equal(sink.disorder, 0);
+	assert_int_equal(sink.missing, 0);
+	assert_in_range(PORT_SUM(s.a, merged), 3200, 6400);
+	assert_int_equal(PORT_SUM(s.a, cloned), PORT_SUM(s.a, merged));
+	assert_int_equal(PORT_SUM(s.a, transmitted), 6400);
+	scene_end(&s);
+}
+
+static void merges_and_gives_back(void **state)
+{
+	(void)state;
+	over_pollers(merged);
+}
+
+/* A port that takes super-packets gets them, one for many, with one header. */
+static void taken_whole(enum poller poller)
+{
+	struct source source = {.flow = 5, .flows = 1, .burst = 32, .count = 32, .interval = 1000};
+	struct packet *v[PACKET_VECTOR_MAX];
+	struct context *context;
+	struct scene s;
+	uint32_t n, frames = 0;
+
+	scene_one(&s, poller);
+	s.b->features |= PORT_TX_CSUM | PORT_TX_GSO | PORT_TX_USO;
+	merge_on(&s, 0);
+	source.scene = &s;
+	source.port = s.a;
+	source_start(&source);
+	source_stop(&source);
+	scene_drain(&s, s.a, 32);
+	n = mem_port_receive(s.b, v, PACKET_VECTOR_MAX);
+	assert_in_range(n, 1, 8);
+	for (uint32_t i = 0; i < n; i++) {
+		assert_int_equal(v[i]->flags & PACKET_FRAMES, 0);
+		for (const struct packet *p = v[i]; p; p = p->next)
+			frames++;
+	}
+	assert_int_equal(frames, 32);
+	assert_int_equal(PORT_SUM(s.a, merged), 32 - n);
+	assert_int_equal(PORT_SUM(s.a, transmitted), n);
+	assert_int_equal(PORT_SUM(s.a, cloned), 0);
+	assert_int_equal(engine_context_open(s.engine, &context), 0);
+	packet_free(&context->cache, v, n);
+	engine_context_close(context);
+	scene_end(&s);
+}
+
+static void goes_out_whole(void **state)
+{
+	(void)state;
+	over_pollers(taken_whole);
+}
+
+/* One packet of a flow of its own, and when it has come out. */
+struct mouse {
+	struct scene *scene;
+	struct context *context;
+	int64_t sent, seen;
+};
+
+static void mouse_send(struct mouse *mouse)
+{
+	struct packet *p;
+
+	assert_int_equal(engine_context_open(mouse->scene->engine, &mouse->context), 0);
+	assert_int_equal(packet_alloc(&mouse->context->cache, &p, 1), 1);
+	scene_datagram(p, 40, 0);
+	for (int i = 0; !mem_port_send(mouse->scene->a, &p, 1); i++) {
+		assert_true(i < 100000);
+		scene_run(mouse->scene, 100);
+	}
+	mouse->sent = machine_now(mouse->scene->machine);
+}
+
+/* Among others of whichever flow; those are freed. */
+static bool mouse_out(void *arg)
+{
+	struct mouse *mouse = arg;
+	struct packet *v[PACKET_VECTOR_MAX];
+	uint32_t n = mem_port_receive(mouse->scene->b, v, PACKET_VECTOR_MAX);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (v[i]->data[12] == 0x08 && v[i]->data[42] == 40)
+			mouse->seen = machine_now(mouse->scene->machine);
+	packet_free(&mouse->context->cache, v, n);
+	return mouse->seen;
+}
+
+static void mouse_wait(struct mouse *mouse, int64_t ns)
+{
+	int64_t end = machine_now(mouse->scene->machine) + ns;
+
+	while (!mouse->seen && machine_now(mouse->scene->machine) < end)
+		machine_wait(mouse->scene->machine, mouse_out, mouse, end);
+}
+
+static void mouse_end(struct mouse *mouse)
+{
+	engine_context_close(mouse->context);
+}
+
+static bool mouse_sunk(void *arg)
+{
+	const struct sink *sink = arg;
+
+	return sink->next[40];
+}
+
+/*
+ * A full poll follows on another, and each has packets of the same flow: a packet of another one
+ * that came with the first is not held until they end.
+ */
+static void mouse_among_elephants(enum poller poller, uint32_t timeout_ns, int64_t bound)
+{
+	struct sink sink = {0};
+	struct source elephant = {.flow = 3,
+				  .flows = 1,
+				  .burst = 64,
+				  .interval = NSEC_PER_USEC,
+				  .paced_by = &sink,
+				  .window = 900};
+	struct mouse mouse = {0};
+	uint64_t polls, full;
+	struct scene s;
+
+	scene_begin_with(
+		&s, true, 7,
+		(struct engine_config){.poller = poller, .packet_ns = 1000, .budget_usecs = 200});
+	merge_on(&s, timeout_ns);
+	mouse.scene = elephant.scene = sink.scene = &s;
+	elephant.port = s.a;
+	sink.port = s.b;
+	sink_start(&sink);
+	source_start(&elephant);
+	scene_run(&s, 20 * NSEC_PER_MSEC);
+	polls = PORT_SUM(s.a, polls);
+	full = PORT_SUM(s.a, full_polls);
+	mouse_send(&mouse);
+	machine_wait(s.machine, mouse_sunk, &sink, mouse.sent + NSEC_PER_SEC);
+	mouse.seen = machine_now(s.machine);
+	polls = PORT_SUM(s.a, polls) - polls;
+	full = PORT_SUM(s.a, full_polls) - full;
+	/* Endless: there was none that would have let it go by itself. */
+	printf("    %.3f ms\n", (double)(mouse.seen - mouse.sent) / 1e6);
+	assert_int_equal(full, polls);
+	assert_true(polls > 10);
+	assert_in_range(mouse.seen - mouse.sent, bound, bound + QUEUED);
+	source_stop(&elephant);
+	scene_drain(&s, s.a, elephant.sent + 1u);
+	sink_stop(&sink);
+	assert_int_equal(sink.disorder, 0);
+	mouse_end(&mouse);
+	scene_end(&s);
+}
+
+static void mouse_in_time(enum poller poller)
+{
+	mouse_among_elephants(poller, NSEC_PER_MSEC, NSEC_PER_MSEC);
+	mouse_among_elephants(poller, 0, TICK_250);
+}
+
+static void case_16_mouse_among_full_polls(void **state)
+{
+	(void)state;
+	over_pollers(mouse_in_time);
+}
+
+/* With a timeout it waits for more of its flow that long, and the timer brings it out. */
+static void held_for(enum poller poller)
+{
+	const uint32_t timeout = 10 * NSEC_PER_MSEC;
+	struct mouse mouse = {0};
+	struct scene s;
+
+	scene_one(&s, poller);
+	merge_on(&s, timeout);
+	mouse.scene = &s;
+	scene_run(&s, NSEC_PER_MSEC);
+	mouse_send(&mouse);
+	mouse_wait(&mouse, NSEC_PER_SEC);
+	assert_true(mouse.seen);
+	assert_in_range(mouse.seen - mouse.sent, timeout - SLACK, timeout + SLACK);
+	mouse_end(&mouse);
+	scene_end(&s);
+}
+
+static void flush_timeout(void **state)
+{
+	(void)state;
+	over_pollers(held_for);
+}
+
+/* What may happen to a NAPI while it holds a packet that waits for a second. */
+enum event {
+	DISABLE,
+	SWITCH,
+	MOVE,
+	HANDLER,
+	REMOVE,
+	STEER,
+	TIMEOUT_OFF, /* with the next poll */
+	EVENTS
+};
+
+static void event_make(struct scene *s, enum event event)
+{
+	struct napi *napi = s->a->queue[0].napi;
+	enum poller other = (enum poller)((napi_poller(napi) + 1) % POLLER_RUNNER_MAX);
+	struct queue_settings settings = {0};
+
+	switch (event) {
+	case DISABLE:
+		assert_int_equal(napi_disable(napi, NSEC_PER_SEC), 0);
+		break;
+	case SWITCH:
+		assert_int_equal(napi_poller_set(napi, other, NSEC_PER_SEC, NULL, NULL), 0);
+		break;
+	case MOVE:
+		assert_int_equal(engine_queue_move(s->engine, "a", 0,
+						   1 - atomic_load(&napi->record->cpu), NULL, NULL),
+				 0);
+		break;
+	case HANDLER:
+		assert_int_equal(engine_handler_set(s->engine, s->a, NULL, NULL), 0);
+		break;
+	case REMOVE:
+		assert_int_equal(engine_port_remove(s->engine, s->a, NULL), 0);
+		break;
+	case STEER:
+		settings.rps_cpus_set = true;
+		cpuset_add(&settings.rps_cpus, 1);
+		assert_int_equal(engine_queue_set(s->engine, "a", -1, &settings, NULL, NULL), 0);
+		break;
+	default:
+		settings.gro_flush_timeout_set = true;
+		assert_int_equal(engine_queue_set(s->engine, "a", -1, &settings, NULL, NULL), 0);
+		irq_raise(&s->a->queue[0].irq);
+		scene_run(s, NSEC_PER_MSEC);
+	}
+}
+
+static void leaves_with(enum poller poller, enum event event)
+{
+	struct mouse mouse = {0};
+	struct scene s;
+
+	scene_one(&s, poller);
+	merge_on(&s, NSEC_PER_SEC);
+	mouse.scene = &s;
+	scene_run(&s, NSEC_PER_MSEC);
+	mouse_send(&mouse);
+	mouse_wait(&mouse, 5 * NSEC_PER_MSEC);
+	assert_false(mouse.seen);
+	assert_int_equal(PORT_SUM(s.a, received), 1);
+	assert_int_equal(port_held(s.a), 1);
+	event_make(&s, event);
+	assert_true(mouse_out(&mouse));
+	mouse_end(&mouse);
+	scene_end(&s);
+}
+
+static void leaves(enum poller poller)
+{
+	for (int event = 0; event < EVENTS; event++)
+		leaves_with(poller, (enum event)event);
+}
+
+static void nothing_stays_behind(void **state)
+{
+	(void)state;
+	over_pollers(leaves);
+}
+
+/* Off again under load: in order, and no more is merged. */
+static void turned_off(enum poller poller)
+{
+	struct source source = {.flows = 4, .burst = 16, .interval = 20 * NSEC_PER_USEC};
+	struct queue_settings off = {.gro_set = true, .gro = GRO_OFF};
+	struct sink sink = {0};
+	uint64_t before;
+	struct scene s;
+
+	scene_one(&s, poller);
+	merge_on(&s, 50 * NSEC_PER_USEC);
+	source.scene = sink.scene = &s;
+	source.port = s.a;
+	sink.port = s.b;
+	sink_start(&sink);
+	source_start(&source);
+	for (int i = 0; i < 20; i++) {
+		scene_run(&s, NSEC_PER_MSEC);
+		off.gro = i % 2 ? GRO_ON : GRO_OFF;
+		assert_int_equal(engine_queue_set(s.engine, "a", -1, &off, NULL, NULL), 0);
+	}
+	assert_true(PORT_SUM(s.a, merged) > 0);
+	off.gro = GRO_OFF;
+	assert_int_equal(engine_queue_set(s.engine, "a", 0, &off, NULL, NULL), 0);
+	scene_run(&s, NSEC_PER_MSEC);
+	before = PORT_SUM(s.a, merged);
+	scene_run(&s, 5 * NSEC_PER_MSEC);
+	assert_int_equal(PORT_SUM(s.a, merged), before);
+	source_stop(&source);
+	scene_drain(&s, s.a, source.sent);
+	sink_stop(&sink);
+	assert_int_equal(sink.received, source.sent);
+	assert_int_equal(sink.disorder, 0);
+	assert_int_equal(sink.missing, 0);
+	scene_end(&s);
+}
+
+static void on_and_off_under_load(void **state)
+{
+	(void)state;
+	over_pollers(turned_off);
+}
+
+/* Steering is after GRO: a super-packet is put into a backlog as one. */
+static void steered(enum poller poller)
+{
+	struct source source = {
+		.flows = 8, .burst = 64, .interval = 50 * NSEC_PER_USEC, .count = 6400};
+	struct queue_settings settings = {.rps_cpus_set = true};
+	struct sink sink = {0};
+	struct scene s;
+
+	scene_one(&s, poller);
+	merge_on(&s, 0);
+	cpuset_add(&settings.rps_cpus, 0);
+	cpuset_add(&settings.rps_cpus, 1);
+	assert_int_equal(engine_queue_set(s.engine, "a", -1, &settings, NULL, NULL), 0);
+	scene_pass(&s, &source, &sink);
+	assert_int_equal(sink.received, 6400);
+	assert_int_equal(sink.disorder, 0);
+	assert_int_equal(sink.missing, 0);
+	assert_in_range(PORT_SUM(s.a, merged), 3200, 6400);
+	assert_int_equal(PORT_SUM(s.a, steered), 6400 - PORT_SUM(s.a, merged));
+	scene_end(&s);
+}
+
+static void merged_before_steering(void **state)
+{
+	(void)state;
+	over_pollers(steered);
+}
+
+static uint32_t types_of(const struct port *port)
+{
+	return atomic_load(&port->queue[0].napi->record->gro);
+}
+
+static unsigned merges_udp(struct handler *handler, struct port *in)
+{
+	(void)handler;
+	(void)in;
+	return GRO_UDP;
+}
+
+/* What is asked and what is in force, by setting and handler; kept for a port that comes again. */
+static void asked_and_in_force(void **state)
+{
+	static const struct handler_ops udp_ops = {.name = "udp", .merges = merges_udp};
+	static const struct bridge_config plain;
+	struct handler udp = {.ops = &udp_ops}, *bridge;
+	struct queue_settings settings = {.gro_set = true, .gro = GRO_SETTING_MAX};
+	struct error err;
+	struct scene s;
+
+	(void)state;
+	scene_begin(&s, true, 1, POLLER_SOFTIRQ);
+	assert_int_equal(types_of(s.a), 0);
+	assert_int_equal(engine_handler_set(s.engine, s.a, &udp, NULL), 0);
+	assert_int_equal(types_of(s.a), GRO_UDP);
+	assert_int_equal(atomic_load(&s.a->queue[0].napi->record->gro_asked), GRO_AUTO);
+	assert_int_equal(engine_queue_set(s.engine, "a", 0, &settings, NULL, &err), -EINVAL);
+	assert_string_equal(err.text, "no such gro; there are: auto, on, off");
+	settings.gro = GRO_OFF;
+	assert_int_equal(engine_queue_set(s.engine, "a", 0, &settings, NULL, NULL), 0);
+	assert_int_equal(types_of(s.a), 0);
+	settings.gro = GRO_ON;
+	assert_int_equal(engine_queue_set(s.engine, "a", -1, &settings, NULL, NULL), 0);
+	assert_int_equal(types_of(s.a), GRO_TCP | GRO_UDP);
+	assert_int_equal(engine_port_remove(s.engine, s.a, NULL), 0);
+	s.a = scene_port(&s, "a", s.b);
+	assert_int_equal(types_of(s.a), GRO_TCP | GRO_UDP);
+	settings.gro = GRO_AUTO;
+	assert_int_equal(engine_queue_set(s.engine, "a", -1, &settings, NULL, NULL), 0);
+	assert_int_equal(types_of(s.a), 0);
+
+	/* The bridge: for as long as another of its ports takes super-packets. */
+	assert_int_equal(bridge_create(s.engine, &plain, &bridge, NULL), 0);
+	assert_int_equal(engine_handler_set(s.engine, s.a, bridge, NULL), 0);
+	assert_int_equal(types_of(s.a), 0);
+	s.b->features |= PORT_TX_GSO;
+	assert_int_equal(engine_handler_set(s.engine, s.b, bridge, NULL), 0);
+	assert_int_equal(types_of(s.a), GRO_TCP);
+	assert_int_equal(types_of(s.b), 0);
+	assert_int_equal(engine_port_remove(s.engine, s.b, NULL), 0);
+	assert_int_equal(types_of(s.a), 0);
+	scene_end(&s);
+}
+
+static void normal_batch(void **state)
+{
+	struct engine_settings settings = {.gro_normal_batch_set = true, .gro_normal_batch = 65};
+	struct source source = {
+		.flows = 8, .burst = 64, .interval = 50 * NSEC_PER_USEC, .count = 640};
+	struct sink sink = {0};
+	struct error err;
+	struct scene s;
+
+	(void)state;
+	scene_begin(&s, true, 1, POLLER_SOFTIRQ);
+	assert_int_equal(engine_counters(s.engine)->gro_normal_batch, GRO_NORMAL_BATCH);
+	assert_int_equal(engine_set(s.engine, &settings, &err), -ERANGE);
+	assert_string_equal(err.text, "gro_normal_batch 65: must be 1 to 64");
+	settings.gro_normal_batch = 1;
+	assert_int_equal(engine_set(s.engine, &settings, NULL), 0);
+	assert_int_equal(engine_counters(s.engine)->gro_normal_batch, 1);
+	merge_on(&s, 0);
+	scene_pass(&s, &source, &sink);
+	assert_int_equal(sink.received, 640);
+	assert_int_equal(sink.disorder, 0);
+	scene_end(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(merges_and_gives_back),
+		cmocka_unit_test(goes_out_whole),
+		cmocka_unit_test(case_16_mouse_among_full_polls),
+		cmocka_unit_test(flush_timeout),
+		cmocka_unit_test(nothing_stays_behind),
+		cmocka_unit_test(on_and_off_under_load),
+		cmocka_unit_test(merged_before_steering),
+		cmocka_unit_test(asked_and_in_force),
+		cmocka_unit_test(normal_batch),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
