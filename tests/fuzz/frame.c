@@ -10,6 +10,7 @@ enum {
 	EXTENSION_FRAGMENT = 44,
 	EXTENSION_AUTHENTICATION = 51,
 	DEPTH_MAX = 3, /* of tunnels */
+	OURS = FRAME_OURS,
 
 	PROTOCOL_ICMP = 1,
 	PROTOCOL_TCP = 6,
@@ -18,6 +19,9 @@ enum {
 	PROTOCOL_ICMP6 = 58,
 	PROTOCOL_NONE = 59,
 	PROTOCOL_SCTP = 132,
+
+	ND_SOLICITATION = 135,
+	ND_ADVERTISEMENT = 136,
 
 	VXLAN = 4789,
 	GENEVE = 6081,
@@ -96,12 +100,17 @@ uint16_t frame_sum_fold(uint32_t sum)
 	return (uint16_t)sum;
 }
 
+static void mac_put(struct maker *m)
+{
+	put_many(m, 2, 5);
+	put(m, 0x10 + m->flow);
+}
+
 static void ethernet_put(struct maker *m, uint32_t tags)
 {
 	put_many(m, 2, 5);
 	put(m, 1);
-	put_many(m, 2, 5);
-	put(m, 0x10 + m->flow);
+	mac_put(m);
 	for (uint32_t i = 0; i < tags; i++) {
 		put16(m, i + 1 < tags ? 0x88a8 : 0x8100);
 		put16(m, 10 + i);
@@ -128,11 +137,13 @@ static void checksum_put(struct maker *m, uint32_t network, uint32_t start, uint
 			 uint32_t protocol)
 {
 	enum frame_checksum wish = input_byte(m->in) % 4;
-	uint32_t sum = protocol + m->at - start;
-	bool ipv4 = m->frame[network] >> 4 == 4;
+	const uint8_t *ip = m->frame + network;
+	uint32_t sum = 0;
 	uint16_t value;
 
-	sum = frame_sum(sum, m->frame + network + (ipv4 ? 12 : 8), ipv4 ? 8 : 32);
+	if (protocol != PROTOCOL_ICMP)
+		sum = frame_sum(protocol + m->at - start, ip + (ip[0] >> 4 == 4 ? 12 : 8),
+				ip[0] >> 4 == 4 ? 8 : 32);
 	write16(m, start + offset, 0);
 	if (wish != FRAME_PARTIAL)
 		sum = frame_sum(sum, m->frame + start, m->at - start);
@@ -208,6 +219,68 @@ static void udp_put(struct maker *m, uint32_t network, uint32_t port)
 	checksum_put(m, network, start, 6, PROTOCOL_UDP);
 }
 
+static void address6_put(struct maker *m, uint32_t host)
+{
+	put16(m, 0xfd00);
+	put_many(m, 0, 12);
+	put16(m, host);
+}
+
+/* Flags are there; a target, theirs or ours, and an option with an address. */
+static void nd_put(struct maker *m, uint32_t type, uint32_t choice)
+{
+	address6_put(m, choice & 0x80 ? 1u + m->flow : OURS);
+	if (choice & 0x10)
+		return;
+	put(m, type - ND_SOLICITATION + 1);
+	put(m, told(m, 1, 0xff));
+	mac_put(m);
+}
+
+/* The begin of a packet of ours, about which something is told. */
+static void quote_put(struct maker *m, bool six)
+{
+	if (six) {
+		put32(m, 0x60000000);
+		put32(m, 8 << 16 | PROTOCOL_UDP << 8 | 64);
+		address6_put(m, OURS);
+		address6_put(m, 1u + m->flow);
+	} else {
+		put32(m, told(m, 0x45, 0xff) << 24 | 28);
+		put32(m, 0);
+		put32(m, 64 << 24 | PROTOCOL_UDP << 16);
+		put32(m, 0x0a000000 + OURS);
+		put32(m, 0x0a000001u + m->flow);
+	}
+	put16(m, 53);
+	put16(m, 2000u + m->flow);
+	put16(m, 8);
+	put16(m, 0);
+}
+
+/* Questions, answers, and news about packets of ours, of either version. */
+static void icmp_put(struct maker *m, uint32_t network, bool six)
+{
+	static const uint8_t types[2][8] = {
+		{8, 0, 3, 11, 3, 5, 13, 8},
+		{128, 129, 1, 2, ND_SOLICITATION, ND_ADVERTISEMENT, 133, 137}};
+	uint32_t start = m->at, choice = input_byte(m->in);
+	uint8_t type = types[six][choice & 7];
+
+	put(m, type);
+	put(m, told(m, choice >> 3 & (type >= ND_SOLICITATION ? 0 : 3), 0xff));
+	put16(m, 0);
+	put32(m, choice >> 5 << 29);
+	m->facts->payload = m->at;
+	if (type == ND_SOLICITATION || type == ND_ADVERTISEMENT)
+		nd_put(m, type, choice);
+	else if (type < 8 && type)
+		quote_put(m, six);
+	payload_put(m);
+	m->facts->size = m->at - m->facts->payload;
+	checksum_put(m, network, start, 2, six ? PROTOCOL_ICMP6 : PROTOCOL_ICMP);
+}
+
 static void transport_put(struct maker *m, uint32_t network)
 {
 	static const uint8_t protocols[8] = {PROTOCOL_TCP,  PROTOCOL_UDP,   PROTOCOL_TCP,
@@ -226,6 +299,8 @@ static void transport_put(struct maker *m, uint32_t network)
 		tcp_put(m, network);
 	} else if (protocol == PROTOCOL_UDP) {
 		udp_put(m, network, ports[choice]);
+	} else if (protocol != PROTOCOL_SCTP) {
+		icmp_put(m, network, protocol == PROTOCOL_ICMP6);
 	} else {
 		put32(m, 0x08000000);
 		m->facts->payload = m->at;
@@ -260,7 +335,7 @@ static void ipv4_put(struct maker *m)
 	put(m, 0);
 	put16(m, 0);
 	put32(m, 0x0a000001u + m->flow);
-	put32(m, 0x0a000101);
+	put32(m, 0x0a000000 + OURS);
 	put_many(m, 1, 4 * options);
 	transport_put(m, start);
 	write16(m, start + 2, told(m, m->at - start, 0xffff));
@@ -305,24 +380,49 @@ static void ipv6_put(struct maker *m)
 {
 	uint32_t start = m->at, choice = input_byte(m->in);
 	uint32_t extensions = choice & EXTENSIONS_MAX;
-	bool seen = true;
+	bool seen = true, group = choice & 0x80;
 
+	if (!m->depth && group) {
+		m->facts->flow += FRAME_FLOWS;
+		m->facts->group = true;
+	}
 	put32(m, told(m, 6, 0xf) << 28 | (choice >> 4 & 3) << 20);
 	put16(m, 0);
 	m->next_at = m->at;
 	put(m, 0);
-	put(m, 64);
-	put16(m, 0xfd00);
-	put_many(m, 0, 12);
-	put16(m, 1u + m->flow);
-	put16(m, 0xfd00);
-	put_many(m, 0, 12);
-	put16(m, 0x101);
+	put(m, choice & 0x40 ? 255 : 64);
+	if (group && m->flow == FRAME_FLOWS - 1)
+		put_many(m, 0, 16); /* nobody, who looks whether an address is taken */
+	else
+		address6_put(m, 1u + m->flow);
+	if (group) {
+		put16(m, 0xff02); /* those whose address ends so */
+		put_many(m, 0, 9);
+		put(m, 1);
+		put32(m, 0xff000000 + OURS);
+	} else {
+		address6_put(m, OURS);
+	}
 	while (seen && extensions--)
 		seen = extension_put(m);
 	if (seen)
 		transport_put(m, start);
 	write16(m, start + 4, told(m, m->at - start - 40, 0xffff));
+}
+
+static void arp_put(struct maker *m)
+{
+	uint32_t choice = input_byte(m->in);
+
+	put16(m, told(m, 1, 0xffff));
+	put16(m, told(m, 0x0800, 0xffff));
+	put(m, told(m, 6, 0xff));
+	put(m, told(m, 4, 0xff));
+	put16(m, 1 + (choice & 1));
+	mac_put(m);
+	put32(m, 0x0a000000 + (choice & 2 ? OURS : choice & 4 ? 0 : 1u + m->flow));
+	put_many(m, 0, 6);
+	put32(m, 0x0a000000 + (choice & 8 ? 2u + m->flow : OURS));
 }
 
 static void packet_put(struct maker *m, uint32_t kind)
@@ -332,7 +432,7 @@ static void packet_put(struct maker *m, uint32_t kind)
 	put16(m, 0);
 	if (!m->depth) {
 		m->facts->network = m->at;
-		m->facts->version = kind == 2 ? 0 : kind == 1 ? 6 : 4;
+		m->facts->version = kind >= 2 ? 0 : kind == 1 ? 6 : 4;
 	}
 	switch (kind) {
 	case 1:
@@ -342,6 +442,10 @@ static void packet_put(struct maker *m, uint32_t kind)
 	case 2:
 		payload_put(m);
 		write16(m, type_at, input_u16(m->in));
+		break;
+	case 3:
+		arp_put(m);
+		write16(m, type_at, told(m, 0x0806, 0xffff));
 		break;
 	default:
 		ipv4_put(m);

@@ -15,6 +15,8 @@
 #include "input.h"
 
 #define FRAME_FLOWS 4
+/* Frames go to 10.0.1.1, fd00::101 and 02:02:02:02:02:01, from 10.0.0.1, fd00::1 and onwards. */
+#define FRAME_OURS 0x101
 #define FRAME_ROOM 4096 /* enough for any recipe */
 
 /* What the next packet of each flow goes on with. All zero at first. */
@@ -35,7 +37,8 @@ struct frame_facts {
 	bool hidden;		  /* behind IPv6 extension headers other than options */
 	uint8_t version;	  /* of IP; 0: something else */
 	uint8_t protocol;	  /* of IP, behind the extension headers */
-	uint8_t flow;
+	bool group;		  /* to ff02::1:ff00:101, from such with a flow of its own */
+	uint8_t flow;		  /* equal: the same addresses */
 	uint32_t network, transport, payload;
 	uint32_t size; /* of the payload */
 	enum frame_checksum checksum;
