@@ -330,6 +330,10 @@ static int socket_create(struct udp *udp, const struct napi_udp_config *config,
 	memset(s, 0, sizeof(*s));
 	s->udp = udp;
 	s->config = *config;
+	if (!config->busy_read_set)
+		s->config.busy_read = engine_busy_read(udp->handler.engine);
+	if (!config->busy_poll_set)
+		s->config.busy_poll = engine_busy_poll(udp->handler.engine);
 	s->receive_max = config->receive_max ? config->receive_max : RECEIVE_DEFAULT;
 	s->send_max = config->send_max ? config->send_max : SEND_DEFAULT;
 	s->fd = -1;
