@@ -88,9 +88,9 @@ static uint32_t told(struct maker *m, uint32_t right, uint32_t most)
 
 uint32_t frame_sum(uint32_t sum, const uint8_t *bytes, uint32_t size)
 {
-	for (uint32_t i = 0; i < size; i++)
-		sum += i % 2 ? bytes[i] : (uint32_t)bytes[i] << 8;
-	return sum;
+	for (; size >= 2; size -= 2, bytes += 2)
+		sum += (uint32_t)bytes[0] << 8 | bytes[1];
+	return size ? sum + ((uint32_t)bytes[0] << 8) : sum;
 }
 
 uint16_t frame_sum_fold(uint32_t sum)
@@ -125,8 +125,10 @@ static void payload_put(struct maker *m)
 	/* 0x80: of any size, not only in units. */
 	if (fill & 0x80)
 		size += fill & 3;
+	ALWAYS(m->at + size <= FRAME_ROOM);
 	for (uint32_t i = 0; i < size; i++)
-		put(m, fill + i);
+		m->frame[m->at + i] = (uint8_t)(fill + i);
+	m->at += size;
 }
 
 /*

@@ -561,12 +561,14 @@ static void checksums_trusted(void **state)
 		discard(out, 1);
 	}
 	/* PARTIAL of another place, as of a tunnel, is not what is meant. */
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 4; i++) {
 		v[0] = packet_wrong(&s[0], PACKET_CSUM_PARTIAL);
 		v[1] = packet_wrong(&s[1], PACKET_CSUM_PARTIAL);
-		v[i]->csum_start += 2;
-		assert_int_equal(
-			receive(ALL, v, 2, out) + gro_flush(gro, INT64_MAX, out + 2 - i, 2), 2);
+		if (i & 2)
+			v[i & 1]->csum_offset = 6;
+		else
+			v[i & 1]->csum_start += 2;
+		assert_int_equal(receive(ALL, v, 2, out) + gro_flush(gro, INT64_MAX, out, 2), 2);
 		check_alone(v[0], PACKET_CSUM_PARTIAL);
 		check_alone(v[1], PACKET_CSUM_PARTIAL);
 		discard(v, 2);
@@ -732,6 +734,10 @@ static void frame_is_whole(void **state)
 	p = packet_of(&s[1]);
 	p->data[12] = 0x06; /* ARP, or so */
 	check_flushes(p, &s[0], false);
+	/* A version that is not the EtherType's. */
+	p = packet_of(&s[1]);
+	p->data[frame_network(&s[1])] ^= 0x20;
+	check_flushes(p, &s[0], false);
 	/* Three tags are looked at by nobody. */
 	s[1].tags = 2;
 	p = packet_of(&s[1]);
@@ -833,6 +839,12 @@ static void fragments(void **state)
 	p->data[frame_network(&s) + 6] = 60;
 	for (uint32_t i = 0; i < 10; i++)
 		p->data[frame_transport(&s) + 8 * i] = i < 9 ? 60 : 17;
+	memset(p->data + frame_transport(&s) + 80, 0x55, 4);
+	check_flushes(p, &s, true);
+	/* Cut off within the ports. */
+	p = packet_of(&s);
+	p->len = p->total = frame_transport(&s) + 3;
+	p->data[p->len] ^= 1;
 	check_flushes(p, &s, true);
 	/* A fragment of others. */
 	p = packet_of(&s);
