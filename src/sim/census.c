@@ -108,6 +108,14 @@ static void count_thread(struct census *c, const struct napi *napi)
 		      thread->runner);
 }
 
+static void count_app(struct census *c, const struct sim_poll_app *app)
+{
+	if (!app->looking || !app->loop.holds)
+		return;
+	found(c, app->loop.napi, 0);
+	must_be_awake(c, true, asleep(app->runner), app->runner);
+}
+
 /* Scheduled, and for how long not polled. */
 static void watch_wait(struct sim *sim, struct sim_queue *q, uint32_t state)
 {
@@ -174,6 +182,8 @@ void sim_census(struct sim *sim)
 		count_cpu(&c, engine_softnet_at(engine, i), (int)i + 1);
 	if (engine->workqueue)
 		count_workqueue(&c, engine->workqueue);
+	for (unsigned i = 0; i < sim->plan.poll_apps; i++)
+		count_app(&c, &sim->poll_app[i]);
 	while ((napi = napi_walk_next(engine, &walk))) {
 		count_thread(&c, napi);
 		check_napi(&c, napi);

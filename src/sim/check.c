@@ -16,13 +16,16 @@
 #include <sim/sim.h>
 
 /* Whether this runner is the one, or one of those, by whom the NAPI is to be polled. */
-static bool runner_fits(const struct napi *napi, enum poller poller, const struct runner *runner)
+static bool runner_fits(const struct sim *sim, const struct napi *napi, enum poller poller,
+			const struct runner *runner)
 {
 	const struct workqueue *wq = napi->engine->workqueue;
 
 	switch (poller) {
 	case POLLER_APP:
-		/* No application comes, so it is the softirq's. fall through */
+		if (napi->record->app_tid)
+			return sim_poll_app_is(sim, runner);
+		/* fall through */
 	case POLLER_SOFTIRQ:
 		return runner == napi->softnet->irq || runner == napi->softnet->ksoftirqd;
 	case POLLER_THREAD:
@@ -69,7 +72,7 @@ void sim_check_poll(struct sim_queue *q, struct context *context, uint32_t n)
 	if (!(state & NAPI_SCHED) || state & NAPI_DISABLED)
 		sim_fail(sim, "I1: %s/%u is polled, but %s", q->port->name, q->index,
 			 state & NAPI_DISABLED ? "disabled" : "not scheduled");
-	if (!runner || !runner_fits(napi, poller, runner))
+	if (!runner || !runner_fits(sim, napi, poller, runner))
 		sim_fail(sim, "I1: %s/%u is polled by %s, but its poller is %s", q->port->name,
 			 q->index, runner ? runner->name : "nobody", poller_name(poller));
 	if (context->napi != napi || context->counters != &napi->record->napi)
@@ -80,7 +83,7 @@ void sim_check_poll(struct sim_queue *q, struct context *context, uint32_t n)
 			 q->index, n, napi_weight(napi));
 	if (softirq_polls(napi))
 		sim_check_softirq_poll(sim, napi, context);
-	else if (poller != POLLER_BUSY_POLL)
+	else if (poller != POLLER_BUSY_POLL && poller != POLLER_APP)
 		step_check(sim, context, runner->name);
 	q->polled = true;
 	q->event_polls++;
@@ -263,7 +266,9 @@ static void queue_check(struct sim *sim, struct sim_queue *q)
 	q->polled = false;
 }
 
-/* The rule of core/backlog.h: what stands in one has its NAPI scheduled, when nobody is in a poll.
+/*
+ * The rule of core/backlog.h: what stands in one has its NAPI scheduled, when nobody is in a poll;
+ * or an application has suspended it and the timer will.
  */
 static void kicks_check(struct sim *sim)
 {
@@ -271,9 +276,13 @@ static void kicks_check(struct sim *sim)
 
 	for (uint32_t i = 0; backlogs && i < backlogs->n; i++) {
 		const struct backlog *backlog = &backlogs->backlog[i];
-		uint32_t state = napi_state_load(backlog->queue->napi);
+		const struct napi *napi = backlog->queue->napi;
+		uint32_t state = napi_state_load(napi);
+		bool timed = napi_state_poller(state) == POLLER_APP &&
+			     atomic_load(&napi->timer_at) != TIME_NEVER;
 
-		if (backlog->put != backlog->taken && !(state & (NAPI_SCHED | NAPI_DISABLED)))
+		if (backlog->put != backlog->taken && !timed &&
+		    !(state & (NAPI_SCHED | NAPI_DISABLED)))
 			sim_fail(sim, "I2: backlog/%u: packets stand in it, and no kick came", i);
 	}
 }

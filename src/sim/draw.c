@@ -168,6 +168,20 @@ static void hogs_draw(struct random *r, struct scenario *s)
 	}
 }
 
+static void poll_apps_draw(struct random *r, struct scenario *s)
+{
+	s->poll_apps = below(r, SIM_POLL_APPS + 1);
+	for (unsigned i = 0; i < s->poll_apps; i++)
+		s->poll_app[i] = (struct sim_poll_app_plan){
+			.how = {.usecs = below(r, 3) ? (uint32_t)spread(r, 1, 100) : 0,
+				.budget = below(r, 2) ? count(r, NAPI_WEIGHT_MAX) : 0,
+				.prefer = below(r, 2)},
+			.whole = !below(r, 3),
+			.service_ns = below(r, 5000),
+			.away_ns = spread(r, 1, 200) * NSEC_PER_USEC,
+		};
+}
+
 static void faults_draw(struct random *r, struct scenario *s)
 {
 	struct random seed = sim_stream(s->seed, STREAM_FAULTS);
@@ -192,7 +206,7 @@ static void faults_draw(struct random *r, struct scenario *s)
 /* Frames for all that may lie somewhere: rings, and the caches of everyone who can have one. */
 static uint32_t frames_needed(const struct scenario *s)
 {
-	uint32_t contexts = 5 + s->engine.workers, frames = 0;
+	uint32_t contexts = 5 + SIM_POLL_APPS + s->engine.workers, frames = 0;
 
 	contexts += 4 * s->machine.cpus;
 	frames += s->engine.max_backlog * s->machine.cpus;
@@ -220,4 +234,5 @@ void scenario_draw(uint64_t seed, bool faults, struct scenario *out)
 	out->engine.frames = frames_needed(out);
 	if (faults)
 		faults_draw(&r, out);
+	poll_apps_draw(&r, out);
 }

@@ -93,6 +93,7 @@ static void phase_safety(struct sim *sim)
 		machine_virtual_faults_set(sim->machine, &plan->faults);
 	sim_hogs_start(sim);
 	sim_app_start(sim);
+	sim_poll_apps_start(sim);
 	sim->traffic = true;
 	for (unsigned i = 0; i < plan->flows; i++)
 		sim_flow_begin(&sim->flow[i]);
@@ -207,6 +208,7 @@ static void phase_liveness(struct sim *sim)
 	must_drain(sim, drained_all, "after one packet more");
 	sim_check_totals(sim);
 	sim_hogs_stop(sim);
+	sim_poll_apps_stop(sim);
 	must_be_idle(sim);
 }
 

@@ -18,6 +18,7 @@ enum {
 	SIM_QUEUES = 3, /* of a port */
 	SIM_FLOWS = 10,
 	SIM_HOGS = 3,
+	SIM_POLL_APPS = 2,
 	SIM_RING = 256,
 	SIM_ENGINE_PORTS = 2 * SIM_PORTS + 1, /* with their TX ports, and the backlogs */
 };
@@ -66,6 +67,14 @@ struct sim_hog_plan {
 	int64_t run_ns, rest_ns; /* FIFO ones rest, so that they starve nobody for good */
 };
 
+/* An application that polls. */
+struct sim_poll_app_plan {
+	struct busy_poll how;
+	bool whole;	    /* a look is one step, else each poll of it */
+	int64_t service_ns; /* its work for each packet */
+	int64_t away_ns;    /* at most, after a look in vain */
+};
+
 struct scenario {
 	uint64_t seed;
 	struct virtual_config machine;
@@ -76,10 +85,11 @@ struct scenario {
 	 */
 	bool fifo;
 	int64_t slow_ns; /* ROLE_SLOW, for a packet */
-	unsigned ports, flows, hogs;
+	unsigned ports, flows, hogs, poll_apps;
 	struct sim_port_plan port[SIM_PORTS];
 	struct sim_flow_plan flow[SIM_FLOWS];
 	struct sim_hog_plan hog[SIM_HOGS];
+	struct sim_poll_app_plan poll_app[SIM_POLL_APPS];
 	/* An application sends by the first port so often on average; 0: there is none. */
 	int64_t app_ns;
 	unsigned operations;	      /* by control, one after the other */
@@ -97,7 +107,8 @@ enum sim_stream {
 	STREAM_CONTROL,
 	STREAM_FAULTS,
 	STREAM_APP,
-	STREAM_FLOW
+	STREAM_FLOW,
+	STREAM_POLL_APP = 1000, /* and one after it for each */
 };
 
 static inline struct random sim_stream(uint64_t seed, unsigned stream)

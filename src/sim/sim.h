@@ -9,6 +9,7 @@
  *   handler.c   where packets go
  *   hog.c       others who want the CPUs
  *   app.c       an application that sends by itself
+ *   poll_app.c  applications that poll
  *   control.c   one operation after the other
  *   asked.c     what was asked for, and whether it is so
  *   check.c     what always holds, looked at after every event
@@ -26,6 +27,7 @@
 
 #include <setjmp.h>
 
+#include <core/busy_loop.h>
 #include <core/engine.h>
 #include <core/napi.h>
 
@@ -135,6 +137,17 @@ struct sim {
 		struct context *context;
 		struct random random;
 	} app;
+	struct sim_poll_app {
+		struct sim *sim;
+		const struct sim_poll_app_plan *plan;
+		struct runner *runner;
+		struct context *context;
+		struct random random;
+		struct busy_loop loop;
+		bool looking; /* from one step to the next */
+		bool stopped;
+		char name[2];
+	} poll_app[SIM_POLL_APPS];
 	struct random control;
 	bool traffic;	  /* flows go on */
 	int64_t patience; /* with plan.fifo: they and the application pause after this time */
@@ -196,6 +209,11 @@ void sim_handlers_unlink(struct sim *sim, const struct port *port);
 /* app.c */
 void sim_app_start(struct sim *sim);
 void sim_app_stop(struct sim *sim);
+
+/* poll_app.c. The second: whether this is one of them. */
+void sim_poll_apps_start(struct sim *sim);
+bool sim_poll_app_is(const struct sim *sim, const struct runner *runner);
+void sim_poll_apps_stop(struct sim *sim);
 
 /* hog.c */
 void sim_hogs_start(struct sim *sim);
