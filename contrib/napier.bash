@@ -67,6 +67,7 @@ _napier_words() {
 		*:class=*) printf '%s\n' class=fair class=fifo ;;
 		*:cpus=*) echo cpus=any ;;
 		*:rps_cpus=*) echo rps_cpus=none ;;
+		*:gro=*) printf '%s\n' gro=auto gro=on gro=off ;;
 		*:symmetric_hash=*) printf '%s\n' symmetric_hash=on symmetric_hash=off ;;
 		*:deferral=*) printf 'deferral=%s\n' $(_napier_deferrals) ;;
 		[1-9]*:*)
@@ -74,14 +75,14 @@ _napier_words() {
 			default) echo poller= ;;
 			engine)
 				printf '%s\n' cpus= dev_weight= netdev_budget= netdev_budget_usecs= \
-					busy_poll= busy_read= netdev_max_backlog= flow_limit= rps_sock_flow_entries= \
+					busy_poll= busy_read= gro_normal_batch= netdev_max_backlog= flow_limit= rps_sock_flow_entries= \
 					symmetric_hash= deferral=
 				;;
 			cpu/*) echo deferral= ;;
 			*)
 				printf '%s\n' poller= weight= idle_suspend= cpu= cpus= class= nice= \
 					priority= napi_defer_hard_irqs= gro_flush_timeout= \
-					irq_suspend_timeout= \
+					irq_suspend_timeout= gro= \
 					rps_cpus= rps_flow_cnt=
 				;;
 			esac

@@ -64,22 +64,22 @@ struct engine_config {
 	uint32_t budget_usecs;	     /* netdev_budget_usecs: 2000 us a round */
 	uint32_t idle_suspend_usecs; /* of NAPIs to come: busy-poll rests after so long; 0: never */
 	/* Of sockets to come, us: how long an application looks for packets before it sleeps. */
-	uint32_t busy_poll;	     /* in poll and epoll; 0: not at all */
-	uint32_t busy_read;	     /* in a receive call; 0: not at all */
-	uint32_t restarts;	     /* rounds in a row before ksoftirqd takes over, 10 */
-	uint32_t restart_usecs;	     /* or this long, 2000 us */
-	enum deferral deferral;	     /* of every engine CPU */
-	uint32_t looped_ticks;	     /* the window of looped, 2 */
-	uint32_t hz;		     /* ticks a second, of that window; 250 */
-	struct placement interrupt;  /* class and level of irq/N; cpus is ignored */
-	uint32_t workers;	     /* of the workqueue; 0: one per engine CPU, two at least */
-	struct placement worker;     /* of kworker/N; no CPUs: the engine's */
-	uint32_t max_backlog;	     /* netdev_max_backlog: packets in a CPU's backlog, 1000 */
-	uint32_t flow_limit;	     /* buckets of a backlog's flow limit; 0: none */
-	uint32_t sock_flow_entries;  /* rps_sock_flow_entries: a power of two; 0: no RFS */
-	uint32_t gro_normal_batch;   /* packets that go on from GRO together, GRO_NORMAL_BATCH */
-	bool symmetric_hash;	     /* both directions of a connection have one flow hash */
-	bool rss_key_set;	     /* else the flow hash's key is drawn */
+	uint32_t busy_poll;	    /* in poll and epoll; 0: not at all */
+	uint32_t busy_read;	    /* in a receive call; 0: not at all */
+	uint32_t restarts;	    /* rounds in a row before ksoftirqd takes over, 10 */
+	uint32_t restart_usecs;	    /* or this long, 2000 us */
+	enum deferral deferral;	    /* of every engine CPU */
+	uint32_t looped_ticks;	    /* the window of looped, 2 */
+	uint32_t hz;		    /* ticks a second, of that window; 250 */
+	struct placement interrupt; /* class and level of irq/N; cpus is ignored */
+	uint32_t workers;	    /* of the workqueue; 0: one per engine CPU, two at least */
+	struct placement worker;    /* of kworker/N; no CPUs: the engine's */
+	uint32_t max_backlog;	    /* netdev_max_backlog: packets in a CPU's backlog, 1000 */
+	uint32_t flow_limit;	    /* buckets of a backlog's flow limit; 0: none */
+	uint32_t sock_flow_entries; /* rps_sock_flow_entries: a power of two; 0: no RFS */
+	uint32_t gro_normal_batch;  /* packets that go on from GRO together, GRO_NORMAL_BATCH */
+	bool symmetric_hash;	    /* both directions of a connection have one flow hash */
+	bool rss_key_set;	    /* else the flow hash's key is drawn */
 	uint8_t rss_key[RSS_KEY_SIZE];
 	struct placement ksoftirqd; /* class and level of ksoftirqd/N; cpus is ignored */
 	int64_t poll_ns;   /* virtual machine only: what a poll costs by itself; 0: 200 ns */
@@ -161,6 +161,8 @@ enum gro_setting { GRO_AUTO, GRO_OFF, GRO_ON, GRO_SETTING_MAX };
 /* "auto", "off", "on"; and back: -EINVAL. */
 const char *gro_setting_name(enum gro_setting setting);
 int gro_setting_parse(const char *name, enum gro_setting *out);
+/* Of a sum of enum gro_type: "none", "tcp", "udp", "tcp,udp". */
+const char *gro_types_name(unsigned types);
 
 /*
  * What is set for a queue is kept by port name and queue number: it holds for a queue that does

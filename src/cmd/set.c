@@ -177,8 +177,13 @@ static void queue_print(const struct wish *wish, const json_t *queue, int pid)
 		printf("%srps_cpus %s", before, view_text(queue, "rps_cpus"));
 		before = ", ";
 	}
-	if (wish->rps_flow_set)
+	if (wish->rps_flow_set) {
 		printf("%srps_flow_cnt %lld", before, view_number(queue, "rps_flow_cnt"));
+		before = ", ";
+	}
+	if (wish->gro_set)
+		printf("%sgro %s, merges %s", before, view_text(queue, "gro_asked"),
+		       view_text(queue, "gro"));
 	putchar('\n');
 }
 
@@ -237,6 +242,7 @@ static void engine_print(const struct engine_settings *asked, const json_t *answ
 		{"netdev_budget_usecs", asked->budget_usecs_set},
 		{"busy_poll", asked->busy_poll_set},
 		{"busy_read", asked->busy_read_set},
+		{"gro_normal_batch", asked->gro_normal_batch_set},
 		{"netdev_max_backlog", asked->max_backlog_set},
 		{"flow_limit", asked->flow_limit_set},
 		{"rps_sock_flow_entries", asked->sock_flow_entries_set},
@@ -406,6 +412,7 @@ const struct command command_set = {
 		 "                           apart; of the interface too, while busy-poll or app "
 		 "polls\n"
 		 "  irq_suspend_timeout=NSEC and so long after an application has found packets\n"
+		 "  gro=auto|on|off          packets of a flow go on as one; auto: where it pays\n"
 		 "  rps_cpus=LIST|none       engine CPUs among whose backlogs its packets go, by "
 		 "flow\n"
 		 "  rps_flow_cnt=N           flows remembered for RFS, a power of two; 0: none\n\n"
@@ -428,6 +435,7 @@ const struct command command_set = {
 		 "  dev_weight=1..64         packets a poll, where no weight is set\n"
 		 "  busy_poll=USEC busy_read=USEC\n"
 		 "                           how long sockets to come look for packets\n"
+		 "  gro_normal_batch=1..64   packets that go on from GRO together\n"
 		 "  netdev_max_backlog=N     packets in a CPU's backlog\n"
 		 "  flow_limit=BUCKETS       a power of two; 0: no flow limit\n"
 		 "  rps_sock_flow_entries=N  flows whose readers are known, a power of two; 0: no "

@@ -262,6 +262,9 @@ static json_t *napi_json(const struct counters_file *file, const struct queue_re
 	snprintf(cpus, sizeof(cpus), "%.63s", r->rps_cpus[0] ? r->rps_cpus : "none");
 	json_object_set_new(o, "rps_cpus", json_string(cpus));
 	number_set(o, "rps_flow_cnt", r->rps_flow_cnt);
+	json_object_set_new(o, "gro_asked",
+			    json_string(gro_setting_name((enum gro_setting)r->gro_asked)));
+	json_object_set_new(o, "gro", json_string(gro_types_name(r->gro)));
 	number_set(o, "switch_ns", (uint64_t)r->switch_ns);
 	number_set(o, "switch_max_ns", (uint64_t)r->switch_max_ns);
 	if (r->app_tid > 0)
@@ -383,6 +386,7 @@ static json_t *engine_json(const struct counters_file *file)
 	number_set(o, "netdev_budget_usecs", file->budget_usecs);
 	number_set(o, "busy_poll", file->busy_poll);
 	number_set(o, "busy_read", file->busy_read);
+	number_set(o, "gro_normal_batch", file->gro_normal_batch);
 	number_set(o, "netdev_max_backlog", file->max_backlog);
 	number_set(o, "flow_limit", file->flow_limit);
 	number_set(o, "rps_sock_flow_entries", file->sock_flow_entries);

@@ -178,6 +178,18 @@ static void wake_cell(struct table *table, const json_t *napi, const char *membe
 	table_cell(table, COLOUR_NONE, "%s", ns ? duration_text(ns, duration) : "-");
 }
 
+/* Packets received for one that goes on: what a poll's packets are to who handles them. */
+static void gro_cell(struct table *table, const json_t *napi)
+{
+	long long received = view_number(napi, "received");
+	long long passed = received - view_number(napi, "merged");
+
+	if (passed > 0 && (passed < received || strcmp(view_text(napi, "gro"), "none")))
+		table_cell(table, COLOUR_NONE, "%.1f", (double)received / (double)passed);
+	else
+		table_cell(table, COLOUR_NONE, "-");
+}
+
 static void napi_row(struct table *table, const json_t *napi)
 {
 	long long polls = view_number(napi, "polls");
@@ -193,6 +205,7 @@ static void napi_row(struct table *table, const json_t *napi)
 	table_cell(table, COLOUR_NONE, "%.1f%%", json_number_value(json_object_get(napi, "load")));
 	table_cell(table, COLOUR_NONE, "%lld", polls);
 	table_cell(table, COLOUR_NONE, "%.1f", polls ? (double)received / (double)polls : 0.0);
+	gro_cell(table, napi);
 	wake_cell(table, napi, "wake_mean_ns");
 	wake_cell(table, napi, "wake_p99_ns");
 	table_cell(table, view_number(napi, "stuck") ? COLOUR_BAD : COLOUR_NONE, "%lld",
@@ -279,13 +292,23 @@ static void steer_print(const json_t *napi, FILE *out)
 		view_number(napi, "steered"));
 }
 
+/* Only where it is not as it is by itself, which is that nothing is merged. */
+static void gro_print(const json_t *napi, FILE *out)
+{
+	const char *asked = view_text(napi, "gro_asked"), *types = view_text(napi, "gro");
+
+	if (strcmp(asked, "auto") || strcmp(types, "none"))
+		fprintf(out, "%s/%lld: gro %s, merges %s, merged %lld\n", view_text(napi, "port"),
+			view_number(napi, "queue"), asked, types, view_number(napi, "merged"));
+}
+
 void view_napis_print(const json_t *view, FILE *out)
 {
-	static const char *const titles[] = {"<NAPI", "<POLLER",  "WEIGHT",    "CPU",  "<THREAD",
-					     "LOAD",  "POLLS",	  "PKTS/POLL", "WAKE", "WAKE-P99",
-					     "STUCK", "SWITCHES", "LAST"};
+	static const char *const titles[] = {"<NAPI",	 "<POLLER", "WEIGHT",	 "CPU", "<THREAD",
+					     "LOAD",	 "POLLS",   "PKTS/POLL", "GRO", "WAKE",
+					     "WAKE-P99", "STUCK",   "SWITCHES",	 "LAST"};
 	const json_t *napis = json_object_get(view, "napis");
-	struct table *table = table_create(13, titles);
+	struct table *table = table_create(14, titles);
 
 	for (size_t i = 0; table && i < json_array_size(napis); i++)
 		napi_row(table, json_array_get(napis, i));
@@ -306,6 +329,8 @@ void view_napis_print(const json_t *view, FILE *out)
 		kernel_print(json_array_get(napis, i), out);
 	for (size_t i = 0; i < json_array_size(napis); i++)
 		steer_print(json_array_get(napis, i), out);
+	for (size_t i = 0; i < json_array_size(napis); i++)
+		gro_print(json_array_get(napis, i), out);
 }
 
 long long view_dropped(const json_t *port)

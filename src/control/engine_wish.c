@@ -93,6 +93,7 @@ int engine_wish_key(struct engine_settings *settings, const char *key, const cha
 		{"netdev_budget_usecs", FIELD(budget_usecs), 1, ENGINE_BUDGET_USECS_MAX},
 		{"busy_poll", FIELD(busy_poll), 0, ENGINE_BUSY_POLL_MAX},
 		{"busy_read", FIELD(busy_read), 0, ENGINE_BUSY_POLL_MAX},
+		{"gro_normal_batch", FIELD(gro_normal_batch), 1, PACKET_VECTOR_MAX},
 		{"netdev_max_backlog", FIELD(max_backlog), 1, ENGINE_BACKLOG_MAX},
 	};
 #undef FIELD

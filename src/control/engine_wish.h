@@ -11,6 +11,7 @@
 #define CPU_WISH_KEYS "deferral"
 #define ENGINE_WISH_KEYS                                                                           \
 	"cpus, dev_weight, netdev_budget, netdev_budget_usecs, busy_poll, busy_read, "             \
+	"gro_normal_batch, "                                                                       \
 	"netdev_max_backlog, flow_limit, "                                                         \
 	"rps_sock_flow_entries, symmetric_hash, " CPU_WISH_KEYS
 

@@ -43,7 +43,7 @@ static json_t *queue_json(const struct queue_record *r, uint32_t was)
 	snprintf(rps_cpus, sizeof(rps_cpus), "%s", r->rps_cpus[0] ? r->rps_cpus : "none");
 	return json_pack(
 		"{s:s, s:i, s:s, s:s, s:s, s:I, s:i, s:i, s:i, s:i, s:b, s:s, s:o, s:o, "
-		"s:s, s:i, s:i, s:{s:i, s:i, s:i}}",
+		"s:s, s:i, s:s, s:s, s:i, s:{s:i, s:i, s:i}}",
 		"port", r->port_name, "queue", (int)r->queue, "asked", poller_text(r->poller_asked),
 		"poller", poller_text(r->poller_observed), "was", poller_text(was), "switch_ns",
 		(json_int_t)r->switch_ns, "weight", (int)r->weight, "idle_suspend",
@@ -51,7 +51,8 @@ static json_t *queue_json(const struct queue_record *r, uint32_t was)
 		(int)r->disabled, "kernel_poll", kernel_poll_name((enum kernel_poll)r->kernel.poll),
 		"napi_defer_hard_irqs", kernel_json(r->kernel.defer_hard_irqs), "gro_flush_timeout",
 		kernel_json(r->kernel.gro_flush_timeout), "rps_cpus", rps_cpus, "rps_flow_cnt",
-		(int)r->rps_flow_cnt, "app_tid", (int)r->app_tid, "irq_defer",
+		(int)r->rps_flow_cnt, "gro_asked", gro_setting_name((enum gro_setting)r->gro_asked),
+		"gro", gro_types_name(r->gro), "app_tid", (int)r->app_tid, "irq_defer",
 		"napi_defer_hard_irqs", (int)r->defer_hard_irqs, "gro_flush_timeout",
 		(int)r->gro_flush_timeout, "irq_suspend_timeout", (int)r->irq_suspend_timeout);
 }
@@ -170,6 +171,7 @@ static int engine_answer(struct service *service, const struct request *request,
 	json_object_set_new(answer, "netdev_budget", json_integer(file->budget));
 	json_object_set_new(answer, "netdev_budget_usecs", json_integer(file->budget_usecs));
 	json_object_set_new(answer, "busy_poll", json_integer(file->busy_poll));
+	json_object_set_new(answer, "gro_normal_batch", json_integer(file->gro_normal_batch));
 	json_object_set_new(answer, "busy_read", json_integer(file->busy_read));
 	json_object_set_new(answer, "netdev_max_backlog", json_integer(file->max_backlog));
 	json_object_set_new(answer, "flow_limit", json_integer(file->flow_limit));

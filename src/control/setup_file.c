@@ -237,6 +237,7 @@ static int take_engine(struct reader *r, config_setting_t *s, void *object, cons
 		 ENGINE_BUDGET_USECS_MAX},
 		{"busy_poll", reader_number, ENGINE(busy_poll), 0, ENGINE_BUSY_POLL_MAX},
 		{"busy_read", reader_number, ENGINE(busy_read), 0, ENGINE_BUSY_POLL_MAX},
+		{"gro_normal_batch", reader_number, ENGINE(gro_normal_batch), 1, PACKET_VECTOR_MAX},
 		{"netdev_max_backlog", reader_number, ENGINE(max_backlog), 1, ENGINE_BACKLOG_MAX},
 		{"flow_limit", take_table, ENGINE(flow_limit), 2, ENGINE_FLOW_LIMIT_MAX},
 		{"rps_sock_flow_entries", take_table, ENGINE(sock_flow_entries), 1,
@@ -341,6 +342,7 @@ static int take_queue(struct reader *r, config_setting_t *s, void *object)
 		{"nice", take_wish_key},	 {"priority", take_wish_key},
 		{"idle_suspend", take_wish_key}, {"rps_cpus", take_wish_key},
 		{"rps_flow_cnt", take_wish_key}, {"irq_suspend_timeout", take_wish_key},
+		{"gro", take_wish_key},
 	};
 	static const struct key number = {"queue", NULL, 0, 0, PORT_QUEUES_MAX - 1};
 	config_setting_t *which = config_setting_get_member(s, "queue");
@@ -394,6 +396,7 @@ static int take_host(struct reader *r, config_setting_t *s, void *object, const 
 		{"class", take_wish_key},    {"nice", take_wish_key},
 		{"priority", take_wish_key}, {"idle_suspend", take_wish_key},
 		{"rps_cpus", take_wish_key}, {"rps_flow_cnt", take_wish_key},
+		{"gro", take_wish_key},
 	};
 	struct setup_port *port = object;
 
@@ -416,6 +419,7 @@ static int take_port(struct reader *r, config_setting_t *s, void *object)
 		{"priority", take_port_key},
 		{"idle_suspend", take_port_key},
 		{"napi_defer_hard_irqs", take_port_key},
+		{"gro", take_port_key},
 		{"gro_flush_timeout", take_port_key},
 		{"irq_suspend_timeout", take_port_key},
 		{"rps_cpus", take_port_key},

@@ -61,7 +61,8 @@ bool wish_empty(const struct wish *wish)
 	return !(wish->poller_set || wish->weight_set || wish->idle_suspend_set || wish->cpu_set ||
 		 wish->cpus_set || wish->class_set || wish->level_set ||
 		 wish->napi_defer_hard_irqs_set || wish->gro_flush_timeout_set ||
-		 wish->irq_suspend_timeout_set || wish->rps_cpus_set || wish->rps_flow_set);
+		 wish->irq_suspend_timeout_set || wish->rps_cpus_set || wish->rps_flow_set ||
+		 wish->gro_set);
 }
 
 static int poller_key(struct wish *wish, const char *key, const char *value, struct error *err)
@@ -184,6 +185,14 @@ static int rps_flow_key(struct wish *wish, const char *key, const char *value, s
 	return rc;
 }
 
+static int gro_key(struct wish *wish, const char *key, const char *value, struct error *err)
+{
+	if (gro_setting_parse(value, &wish->gro))
+		return error_set(err, -EINVAL, "%s=%.40s: must be auto, on or off", key, value);
+	wish->gro_set = true;
+	return 0;
+}
+
 /* nice says class=fair and priority says class=fifo; a class said before must agree. */
 static int class_take(struct wish *wish, enum runner_class class, struct error *err)
 {
@@ -238,6 +247,7 @@ int wish_key(struct wish *wish, const char *key, const char *value, struct error
 		{"nice", level_key},
 		{"priority", level_key},
 		{"napi_defer_hard_irqs", napi_defer_hard_irqs_key},
+		{"gro", gro_key},
 		{"gro_flush_timeout", gro_flush_timeout_key},
 		{"irq_suspend_timeout", irq_suspend_timeout_key},
 		{"rps_cpus", rps_cpus_key},
@@ -304,6 +314,8 @@ int wish_settings(const struct wish *wish, struct queue_settings *out, struct er
 		.rps_cpus = wish->rps_cpus,
 		.rps_flow_set = wish->rps_flow_set,
 		.rps_flow_cnt = wish->rps_flow_cnt,
+		.gro_set = wish->gro_set,
+		.gro = wish->gro,
 	};
 	return 0;
 }

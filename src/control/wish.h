@@ -10,12 +10,12 @@
 
 #define WISH_KEYS                                                                                  \
 	"poller, weight, idle_suspend, cpu, cpus, class, nice, priority, napi_defer_hard_irqs, "   \
-	"gro_flush_timeout, irq_suspend_timeout, rps_cpus, rps_flow_cnt"
+	"gro, gro_flush_timeout, irq_suspend_timeout, rps_cpus, rps_flow_cnt"
 
 struct wish {
 	bool poller_set, weight_set, idle_suspend_set, cpu_set, cpus_set, class_set, level_set;
 	bool napi_defer_hard_irqs_set, gro_flush_timeout_set, irq_suspend_timeout_set;
-	bool rps_cpus_set, rps_flow_set;
+	bool rps_cpus_set, rps_flow_set, gro_set;
 	enum poller poller;
 	uint32_t weight;
 	uint32_t idle_suspend_usecs; /* 0: never */
@@ -28,6 +28,7 @@ struct wish {
 	uint32_t irq_suspend_timeout; /* ns */
 	struct cpuset rps_cpus;	      /* empty: none */
 	uint32_t rps_flow_cnt;
+	enum gro_setting gro;
 };
 
 /* -ENOENT: nobody took this key; err says where it belongs, or what the keys are. */

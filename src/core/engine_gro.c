@@ -24,6 +24,13 @@ int gro_setting_parse(const char *name, enum gro_setting *out)
 	return -EINVAL;
 }
 
+const char *gro_types_name(unsigned types)
+{
+	static const char *const texts[] = {"none", "tcp", "udp", "tcp,udp"};
+
+	return texts[types & (GRO_TCP | GRO_UDP)];
+}
+
 static unsigned types_wanted(struct port *port, enum gro_setting setting)
 {
 	struct handler *handler = port->handler;

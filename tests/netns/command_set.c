@@ -197,6 +197,44 @@ static void sets_engine(void **state)
 	engine_stop(rig, &engine);
 }
 
+/* GRO: from the file and live, what was asked and what is in force. */
+static void merges(void **state)
+{
+	static const char conf[] = "engine = { gro_normal_batch = 32; };\n"
+				   "ports = ( { port = \"mem:m,name=m,peer=n\"; gro = \"on\"; },"
+				   " { port = \"mem:n,name=n\"; } );\n";
+	struct command_rig *rig = *state;
+	struct process engine, p;
+	json_t *view, *o;
+
+	engine_start_file(rig, &engine, conf);
+	view = show_json(rig, "");
+	assert_int_equal(number(json_object_get(view, "engine"), "gro_normal_batch"), 32);
+	o = find(view, "napis", "port", "m");
+	assert_string_equal(text(o, "gro_asked"), "on");
+	assert_string_equal(text(o, "gro"), "tcp,udp");
+	assert_int_equal(number(o, "merged"), 0);
+	o = find(view, "napis", "port", "n");
+	assert_string_equal(text(o, "gro_asked"), "auto");
+	assert_string_equal(text(o, "gro"), "none"); /* m takes no super-packets */
+	json_decref(view);
+	assert_int_equal(napier(rig, &p, "show --run-dir %s m", rig->base), 0);
+	assert_non_null(strstr(p.out, "PKTS/POLL  GRO "));
+	assert_non_null(strstr(p.out, "m/0: gro on, merges tcp,udp, merged 0\n"));
+	assert_int_equal(napier(rig, &p, "set --run-dir %s m gro=off weight=32", rig->base), 0);
+	assert_string_equal(p.out, "m/0 weight 32, gro off, merges none\n");
+	assert_int_equal(napier(rig, &p, "set --run-dir %s m/0 gro=auto", rig->base), 0);
+	assert_string_equal(p.out, "m/0 gro auto, merges none\n");
+	assert_int_equal(napier(rig, &p, "set --run-dir %s m gro=yes", rig->base), 2);
+	assert_non_null(strstr(p.err, "gro=yes: must be auto, on or off"));
+	assert_int_equal(napier(rig, &p, "set --run-dir %s backlog gro=on", rig->base), 1);
+	assert_non_null(strstr(p.err, "backlog: nothing is received there that could be merged"));
+	assert_int_equal(napier(rig, &p, "set --run-dir %s engine gro_normal_batch=8", rig->base),
+			 0);
+	assert_string_equal(p.out, "engine gro_normal_batch 8\n");
+	engine_stop(rig, &engine);
+}
+
 /* Steering: from the file and live, the backlogs as NAPIs, and what each CPU did. */
 static void steers(void **state)
 {
@@ -264,7 +302,7 @@ static void refuses_sets(void **state)
 		 "app, auto"},
 		{"set p0 speed=9", 2,
 		 "unknown key \"speed\": the keys are poller, weight, idle_suspend, cpu, cpus, "
-		 "class, nice, priority, napi_defer_hard_irqs, gro_flush_timeout, "
+		 "class, nice, priority, napi_defer_hard_irqs, gro, gro_flush_timeout, "
 		 "irq_suspend_timeout, rps_cpus, "
 		 "rps_flow_cnt"},
 		{"set p0 netdev_budget=9", 2,
@@ -283,7 +321,7 @@ static void refuses_sets(void **state)
 		{"set engine symmetric_hash=yes", 2, "symmetric_hash=yes: it is on or off"},
 		{"set p0 poller", 2,
 		 "\"poller\" is not KEY=VALUE: the keys are poller, weight, idle_suspend, cpu, "
-		 "cpus, class, nice, priority, napi_defer_hard_irqs, gro_flush_timeout, "
+		 "cpus, class, nice, priority, napi_defer_hard_irqs, gro, gro_flush_timeout, "
 		 "irq_suspend_timeout, rps_cpus, "
 		 "rps_flow_cnt"},
 		{"set p0 gro_flush_timeout=2000000000", 2,
@@ -373,7 +411,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		command_test(chooses_pollers), command_test(places_runners),
 		command_test(sets_keep),       command_test(sets_engine),
-		command_test(steers),	       command_test(refuses_sets),
+		command_test(merges),	       command_test(steers),
+		command_test(refuses_sets),
 	};
 
 	netns_require();

@@ -41,7 +41,7 @@ expect 'napier show -' --name --run-dir --help --json --fdb --interval --names -
 expect "napier set --run-dir $directory " default engine
 expect 'napier set default ' poller=
 expect 'napier set engine ' cpus= dev_weight= netdev_budget= netdev_budget_usecs= \
-	busy_poll= busy_read= netdev_max_backlog= flow_limit= rps_sock_flow_entries= symmetric_hash= deferral=
+	busy_poll= busy_read= gro_normal_batch= netdev_max_backlog= flow_limit= rps_sock_flow_entries= symmetric_hash= deferral=
 expect 'napier set cpu/0 ' deferral=
 expect 'napier set cpu/0 deferral=' never restart-limit looped:1 looped:2 ksoftirqd-running
 expect 'napier set a p' poller= priority=

@@ -18,7 +18,8 @@ static void reads(void **state)
 		"cpu = ( { cpu = 2; deferral = \"looped\"; }, "
 		"{ cpu = 3; deferral = \"never\"; } ); restarts = "
 		"3; restart_usecs = 99;\n"
-		"  netdev_max_backlog = 50; flow_limit = 8; rps_sock_flow_entries = 64;\n"
+		"  gro_normal_batch = 8; netdev_max_backlog = 50; flow_limit = 8; "
+		"rps_sock_flow_entries = 64;\n"
 		"  symmetric_hash = true; backlog = { poller = \"thread\"; cpus = \"2\"; };\n"
 		"  netdev_rss_key = "
 		"\"00:01:02:03:04:05:06:07:08:09:0a:0b:0c:0d:0e:0f:10:11:12:13:14:15:"
@@ -57,6 +58,7 @@ static void reads(void **state)
 	assert_int_equal(setup.cpus[1].settings.deferral, DEFERRAL_NEVER);
 	assert_int_equal(setup.engine.restarts, 3);
 	assert_int_equal(setup.engine.restart_usecs, 99);
+	assert_int_equal(setup.engine.gro_normal_batch, 8);
 	assert_int_equal(setup.engine.max_backlog, 50);
 	assert_int_equal(setup.engine.flow_limit, 8);
 	assert_int_equal(setup.engine.sock_flow_entries, 64);
@@ -95,7 +97,8 @@ static void reads_ports(void **state)
 		"  },\n"
 		"  { port = \"mem:b,tx_napi=yes\"; tagged = 7;\n"
 		"    rps_cpus = \"0-2\"; queues = ( { queue = 0; rps_flow_cnt = 16; } );\n"
-		"    gro_flush_timeout = 9; tx = { poller = \"workqueue\"; cpu = 1; }; }\n"
+		"    gro = \"on\"; gro_flush_timeout = 9; tx = { poller = \"workqueue\"; cpu = 1; "
+		"}; }\n"
 		");\n";
 	struct setup setup;
 	struct setup_port *port;
@@ -135,6 +138,8 @@ static void reads_ports(void **state)
 	assert_int_equal(setup.ports[1]->tx.poller, POLLER_WORKQUEUE);
 	assert_int_equal(setup.ports[1]->tx.cpu, 1);
 	assert_int_equal(setup_port_wish(setup.ports[1], -1)->gro_flush_timeout, 9);
+	assert_true(setup_port_wish(setup.ports[1], -1)->gro_set);
+	assert_int_equal(setup_port_wish(setup.ports[1], -1)->gro, GRO_ON);
 	assert_int_equal(cpuset_count(&setup_port_wish(setup.ports[1], -1)->rps_cpus), 3);
 	assert_int_equal(setup_port_wish(setup.ports[1], 0)->rps_flow_cnt, 16);
 	setup_free(&setup);
@@ -157,7 +162,8 @@ static void reads_example(void **state)
 
 #define ENGINE_KEYS                                                                                \
 	"name, cpus, poller, frames, frame_size, ports_max, queues_max, dev_weight, "              \
-	"netdev_budget, netdev_budget_usecs, busy_poll, busy_read, netdev_max_backlog, "           \
+	"netdev_budget, netdev_budget_usecs, busy_poll, busy_read, gro_normal_batch, "             \
+	"netdev_max_backlog, "                                                                     \
 	"flow_limit, "                                                                             \
 	"rps_sock_flow_entries, symmetric_hash, netdev_rss_key, backlog, deferral, cpu, hz, "      \
 	"restarts, restart_usecs, "                                                                \
@@ -165,7 +171,8 @@ static void reads_example(void **state)
 	"workers, interrupt, ksoftirqd, worker"
 #define PORT_KEYS                                                                                  \
 	"port, poller, weight, cpu, cpus, class, nice, priority, idle_suspend, "                   \
-	"napi_defer_hard_irqs, gro_flush_timeout, irq_suspend_timeout, rps_cpus, rps_flow_cnt, "   \
+	"napi_defer_hard_irqs, gro, gro_flush_timeout, irq_suspend_timeout, rps_cpus, "            \
+	"rps_flow_cnt, "                                                                           \
 	"pvid, tagged, "                                                                           \
 	"untagged, queues, tx, host"
 
@@ -187,6 +194,10 @@ static const struct {
 	 "f.conf:1: netdev_rss_key: byte 2 is wrong: it is 40 bytes in hexadecimal, 6d:5a:…"},
 	{"ports = ( { port = \"mem:a\"; rps_cpus = \"\"; } );",
 	 "f.conf:1: rps_cpus=: not a list of CPUs such as 0-3,8, or none"},
+	{"ports = ( { port = \"mem:a\"; gro = \"yes\"; } );",
+	 "f.conf:1: gro=yes: must be auto, on or off"},
+	{"engine = { gro_normal_batch = 65; };",
+	 "f.conf:1: gro_normal_batch = 65: out of range 1..64"},
 	{"ports = ( { port = \"mem:a\"; rps_flow_cnt = 12; } );",
 	 "f.conf:1: rps_flow_cnt=12: must be a power of two, 1 to 1048576, or 0 for none"},
 	{"engin = { };", "f.conf:1: unknown key \"engin\": the keys are engine, handler, ports"},
@@ -279,9 +290,9 @@ static const struct {
 	 "f.conf:2: tx goes with tx_napi=yes in the port's text"},
 	{"ports = ( { port = \"xdp:a\";\n host = { poller = \"thread\"; }; } );",
 	 "f.conf:2: host goes with host=yes in the port's text"},
-	{"ports = ( { port = \"xdp:a,host=yes\";\n host = { gro = 1; }; } );",
-	 "f.conf:2: unknown key \"gro\": the keys are poller, weight, cpu, cpus, class, nice, "
-	 "priority, idle_suspend, rps_cpus, rps_flow_cnt"},
+	{"ports = ( { port = \"xdp:a,host=yes\";\n host = { tx = 1; }; } );",
+	 "f.conf:2: unknown key \"tx\": the keys are poller, weight, cpu, cpus, class, nice, "
+	 "priority, idle_suspend, rps_cpus, rps_flow_cnt, gro"},
 	{"ports = ( { port = \"packet:a,host=yes\"; } );",
 	 "f.conf:1: packet:a: host: a packet port leaves all frames to the kernel's stack on a as "
 	 "well, which would get each twice: use xdp:a"},
