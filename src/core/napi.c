@@ -323,12 +323,15 @@ static void empty_count(struct napi_counters *counters, int64_t took)
 
 /*
  * An application has asked for what its fallback is polling. True: it can take it now. It has just
- * looked, so it is there, or it is a matter of a round until the fallback goes on.
+ * looked, so it is there, or it is a matter of a round until the fallback goes on: longer than GRO
+ * may hold a packet.
  */
-static bool preferred_give(struct napi *napi, const struct context *context)
+static bool preferred_give(struct napi *napi, struct context *context)
 {
-	return napi_state_load(napi) & NAPI_PREFER &&
-	       napi_suspend(napi, context->now + engine_budget_ns(napi->engine));
+	if (!(napi_state_load(napi) & NAPI_PREFER))
+		return false;
+	queue_flush(napi, context);
+	return napi_suspend(napi, context->now + engine_budget_ns(napi->engine));
 }
 
 bool napi_poll(struct napi *napi, struct context *context, uint32_t *work)

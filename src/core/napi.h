@@ -132,8 +132,8 @@ bool napi_complete(struct napi *napi, uint32_t work);
 
 /*
  * The holder, between polls: no more for now, whatever there is. True: the token is given back, and
- * the timer brings a poll at `when` should nobody come before. False: control asks for something,
- * or `when` is over.
+ * the timer brings a poll at `when` should nobody come before. GRO holds nothing. False: control
+ * asks for something, or `when` is over.
  */
 bool napi_suspend(struct napi *napi, int64_t when);
 

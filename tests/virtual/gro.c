@@ -473,6 +473,53 @@ static void normal_batch(void **state)
 	scene_end(&s);
 }
 
+static bool token_free(void *arg)
+{
+	const struct napi *napi = arg;
+
+	return !(napi_state_load(napi) & NAPI_SCHED);
+}
+
+/* An application is given the token amid full polls: nothing is held until it comes for it. */
+static void nothing_waits_for_who_asked(void **state)
+{
+	struct sink sink = {0};
+	struct source elephant = {.flow = 3,
+				  .flows = 1,
+				  .burst = 64,
+				  .interval = NSEC_PER_USEC,
+				  .paced_by = &sink,
+				  .window = 900};
+	struct engine_config config = {
+		.poller = POLLER_APP, .packet_ns = 1000, .budget_usecs = 200};
+	struct napi *napi;
+	struct scene s;
+
+	(void)state;
+	scene_virtual_only();
+	scene_begin_with(&s, true, 7, config);
+	merge_on(&s, 0);
+	napi = s.a->queue[0].napi;
+	elephant.scene = sink.scene = &s;
+	elephant.port = s.a;
+	sink.port = s.b;
+	sink_start(&sink);
+	source_start(&elephant);
+	for (int i = 0; i < 20; i++) {
+		int64_t limit;
+
+		scene_run(&s, NSEC_PER_MSEC);
+		assert_int_equal(napi_take(napi, true), -EAGAIN);
+		limit = machine_now(s.machine) + NSEC_PER_SEC;
+		assert_int_equal(machine_wait(s.machine, token_free, napi, limit), 0);
+		assert_int_equal(gro_held(napi->gro), 0);
+	}
+	source_stop(&elephant);
+	scene_drain(&s, s.a, elephant.sent);
+	sink_stop(&sink);
+	scene_end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -485,6 +532,7 @@ int main(void)
 		cmocka_unit_test(merged_before_steering),
 		cmocka_unit_test(asked_and_in_force),
 		cmocka_unit_test(normal_batch),
+		cmocka_unit_test(nothing_waits_for_who_asked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
