@@ -22,9 +22,11 @@ static const char usage[] =
 	"Answers UDP on ADDRESSes of PORT (xdp:eth0, packet:eth0, tap:vm0), and ARP, ND and "
 	"pings.\n"
 	"  -p, --port=NUMBER     UDP port; 7\n"
-	"  -P, --poller=POLLER   softirq, thread, workqueue, busy-poll; thread\n"
+	"  -P, --poller=POLLER   softirq, thread, workqueue, busy-poll, app; thread\n"
 	"  -g, --gateway=ADDRESS where other networks are\n"
-	"  -s, --spin            never sleep: look again and again\n"
+	"  -b, --busy=USEC       looks so long for packets before it sleeps, and with "
+	"--poller=app\n"
+	"                        polls meanwhile; 0\n"
 	"  -h, --help\n"
 	"Prints packets a second, and ends at Ctrl-C.\n";
 
@@ -47,27 +49,32 @@ struct wish {
 	enum poller poller;
 	const char *gateway, *port;
 	char **address;
-	bool spin;
+	struct napi_udp_config socket;
 };
+
+static uint32_t number_read(const char *option, uint32_t least, uint32_t most)
+{
+	char *end;
+	unsigned long number = strtoul(optarg, &end, 10);
+
+	if (*optarg < '0' || *optarg > '9' || *end || number < least || number > most)
+		errx(2, "--%s=%s: a number from %u to %u", option, optarg, least, most);
+	return (uint32_t)number;
+}
 
 static void wish_read(struct wish *wish, int argc, char **argv)
 {
 	static const struct option options[] = {
 		{"port", required_argument, NULL, 'p'},	   {"poller", required_argument, NULL, 'P'},
-		{"gateway", required_argument, NULL, 'g'}, {"spin", no_argument, NULL, 's'},
+		{"gateway", required_argument, NULL, 'g'}, {"busy", required_argument, NULL, 'b'},
 		{"help", no_argument, NULL, 'h'},	   {0},
 	};
-	char *end;
-	long number;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "p:P:g:sh", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "p:P:g:b:h", options, NULL)) != -1) {
 		switch (c) {
 		case 'p':
-			number = strtol(optarg, &end, 10);
-			if (*end || number < 1 || number > 65535)
-				errx(2, "--port=%s: a number from 1 to 65535", optarg);
-			wish->local.port = (uint16_t)number;
+			wish->local.port = (uint16_t)number_read("port", 1, 65535);
 			break;
 		case 'P':
 			if (poller_parse(optarg, &wish->poller))
@@ -76,8 +83,9 @@ static void wish_read(struct wish *wish, int argc, char **argv)
 		case 'g':
 			wish->gateway = optarg;
 			break;
-		case 's':
-			wish->spin = true;
+		case 'b':
+			wish->socket.busy_poll_set = true;
+			wish->socket.busy_poll = number_read("busy", 0, 1000000);
 			break;
 		case 'h':
 			fputs(usage, stdout);
@@ -114,7 +122,7 @@ static struct napi_udp *socket_open(struct engine *engine, const struct wish *wi
 			errx(1, "%s", e.text);
 	if (wish->gateway && udp_gateway_set(udp, port, wish->gateway, &e))
 		errx(1, "%s", e.text);
-	if (napi_udp_open(udp, NULL, &socket, &e))
+	if (napi_udp_open(udp, &wish->socket, &socket, &e))
 		errx(1, "%s", e.text);
 	rc = napi_udp_bind(socket, &wish->local);
 	if (rc)
@@ -151,8 +159,7 @@ static void send_back(struct napi_udp *socket, struct context *context, struct n
 	}
 }
 
-static void echo(struct napi_udp *socket, struct context *context, struct machine *machine,
-		 bool spin)
+static void echo(struct napi_udp *socket, struct context *context, struct machine *machine)
 {
 	struct epoll_event event = {.events = EPOLLIN};
 	struct napi_udp_message v[NAPI_UDP_VECTOR_MAX];
@@ -171,7 +178,7 @@ static void echo(struct napi_udp *socket, struct context *context, struct machin
 			rate_print(socket, now - printed);
 			printed = now;
 		}
-		if (n == -EAGAIN && !spin && !napi_udp_arm(socket, context))
+		if (n == -EAGAIN && !napi_udp_arm(socket, context))
 			epoll_wait(epoll, &event, 1,
 				   (int)((printed + NSEC_PER_SEC - now) / NSEC_PER_MSEC) + 1);
 	}
@@ -197,7 +204,7 @@ int main(int argc, char **argv)
 	socket = socket_open(engine, &wish);
 	if (engine_context_open(engine, &context))
 		errx(1, "no memory");
-	echo(socket, context, config.machine, wish.spin);
+	echo(socket, context, config.machine);
 	napi_udp_close(socket);
 	engine_context_close(context);
 	engine_destroy(engine);
