@@ -233,12 +233,20 @@ static int item_add(struct netconf *conf, struct netconf_item *item,
 
 /*
  * Of this type, and IPv6 or not, forwards or backwards; those that failed are tried again as long
- * as one more succeeds.
+ * as one more succeeds. Nexthop objects go with the routes: either may rely on the other.
  */
 struct pass {
 	uint16_t type;
 	bool ipv6, backwards;
 };
+
+static bool pass_takes(const struct pass *pass, const struct nlmsghdr *message)
+{
+	bool route = pass->type == RTM_NEWROUTE && message->nlmsg_type == RTM_NEWNEXTHOP;
+
+	return (message->nlmsg_type == pass->type || route) &&
+	       netconf_message_ipv6(message) == pass->ipv6;
+}
 
 static uint32_t pass_once(struct netconf *conf, const struct netconf_target *to, uint32_t age,
 			  const struct pass *pass, bool last)
@@ -250,8 +258,7 @@ static uint32_t pass_once(struct netconf *conf, const struct netconf_target *to,
 		const struct nlmsghdr *message = item->message;
 		int rc;
 
-		if (item->moved || message->nlmsg_type != pass->type ||
-		    netconf_message_ipv6(message) != pass->ipv6)
+		if (item->moved || !pass_takes(pass, message))
 			continue;
 		rc = item_add(conf, item, to, age);
 		if (rc >= 0)
@@ -311,10 +318,9 @@ static void routes_prune(const struct netconf *conf, const struct netconf *befor
 uint32_t netconf_add(struct netconf *conf, const struct netconf_target *to, uint32_t age)
 {
 	static const struct pass passes[] = {
-		{RTM_NEWADDR, false, false},	{RTM_NEWADDR, true, true},
-		{RTM_NEWNEXTHOP, false, false}, {RTM_NEWNEXTHOP, true, false},
-		{RTM_NEWROUTE, false, false},	{RTM_NEWROUTE, true, false},
-		{RTM_NEWNEIGH, false, false},	{RTM_NEWNEIGH, true, false},
+		{RTM_NEWADDR, false, false},  {RTM_NEWADDR, true, true},
+		{RTM_NEWROUTE, false, false}, {RTM_NEWROUTE, true, false},
+		{RTM_NEWNEIGH, false, false}, {RTM_NEWNEIGH, true, false},
 	};
 	struct netconf before = {.ifindex = to->ifindex};
 	uint32_t failed = 0;
@@ -329,16 +335,29 @@ uint32_t netconf_add(struct netconf *conf, const struct netconf_target *to, uint
 	return failed;
 }
 
-void netconf_remove(const struct netconf *conf, int fd)
+static void item_remove(const struct netconf_item *item, int fd)
 {
 	_Alignas(struct nlmsghdr) char buffer[NETCONF_REQUEST];
+	struct nlmsghdr *request = mnl_nlmsg_put_header(buffer);
 
-	for (uint32_t i = conf->n; i-- > 0;) {
-		struct nlmsghdr *request = mnl_nlmsg_put_header(buffer);
+	if (item->moved && !netconf_message_remove(item->message, request))
+		netconf_request(fd, request);
+}
 
-		if (conf->item[i].moved && !netconf_message_remove(conf->item[i].message, request))
-			netconf_request(fd, request);
-	}
+static bool address_ipv6(const struct netconf_item *item)
+{
+	return item->message->nlmsg_type == RTM_NEWADDR && netconf_message_ipv6(item->message);
+}
+
+/* Whenever this breaks off, adding again what is missing gives the same order. */
+void netconf_remove(const struct netconf *conf, int fd)
+{
+	for (uint32_t i = conf->n; i-- > 0;)
+		if (!address_ipv6(&conf->item[i]))
+			item_remove(&conf->item[i], fd);
+	for (uint32_t i = 0; i < conf->n; i++)
+		if (address_ipv6(&conf->item[i]))
+			item_remove(&conf->item[i], fd);
 }
 
 void netconf_write(const struct netconf *conf, FILE *file)
