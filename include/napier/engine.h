@@ -94,8 +94,7 @@ struct engine_config {
 	void *log_arg;
 };
 
-/* -EINVAL, -ENAMETOOLONG (a path of more than 255 bytes), -ENOMEM and what threads and files fail
- * by. */
+/* -EINVAL, -ERANGE, -ENAMETOOLONG (a path of more than 255 bytes), -ENOMEM, and what files say. */
 int engine_create(const struct engine_config *config, struct engine **out, struct error *err);
 /* Closes all ports; returns when every runner has ended. Handlers made for it are destroyed. */
 void engine_destroy(struct engine *engine);
