@@ -200,12 +200,133 @@ static void with_tags(void **state)
 	over_pollers(tagged_host);
 }
 
+#define FLOWS 6
+
+/* Runs of datagrams of a few flows, now and then one with a wrong checksum. */
+static void trains_write(const char *name)
+{
+	uint32_t number[FLOWS] = {0};
+	struct capture_writer out;
+	uint8_t frame[SCENE_FRAME];
+
+	writer_open(&out, path(name), DLT_EN10MB, true);
+	for (uint32_t i = 0; i < PACKETS;) {
+		uint32_t flow = draw(FLOWS);
+
+		for (uint32_t n = 1 + draw(12); n && i < PACKETS; n--, i++) {
+			struct packet p = {.data = frame};
+
+			scene_datagram(&p, flow, number[flow]++);
+			if (!draw(20))
+				frame[SCENE_FRAME - 1] ^= 1;
+			writer_put(&out, T0 + i, frame, sizeof(frame), sizeof(frame));
+		}
+	}
+	writer_close(&out);
+}
+
+/* One flow's packets, one behind the other. */
+struct stream {
+	uint8_t *bytes;
+	size_t size;
+};
+
+static void streams_read(const char *name, struct stream stream[FLOWS])
+{
+	char text[PCAP_ERRBUF_SIZE];
+	pcap_t *in = pcap_open_offline_with_tstamp_precision(path(name), PCAP_TSTAMP_PRECISION_NANO,
+							     text);
+	struct pcap_pkthdr *header;
+	const uint8_t *data;
+	uint32_t n = 0;
+
+	assert_non_null(in);
+	memset(stream, 0, FLOWS * sizeof(*stream));
+	for (; pcap_next_ex(in, &header, &data) == 1; n++) {
+		struct stream *to = &stream[data[42] % FLOWS];
+		size_t size = sizeof(header->ts) + header->caplen;
+
+		to->bytes = realloc(to->bytes, to->size + size);
+		memcpy(to->bytes + to->size, &header->ts, sizeof(header->ts));
+		memcpy(to->bytes + to->size + sizeof(header->ts), data, header->caplen);
+		to->size += size;
+	}
+	assert_int_equal(n, PACKETS);
+	pcap_close(in);
+}
+
+static void streams_equal(const char *a, const char *b)
+{
+	struct stream of_a[FLOWS], of_b[FLOWS];
+
+	streams_read(a, of_a);
+	streams_read(b, of_b);
+	for (int i = 0; i < FLOWS; i++) {
+		assert_int_equal(of_a[i].size, of_b[i].size);
+		assert_memory_equal(of_a[i].bytes, of_b[i].bytes, of_a[i].size);
+		free(of_a[i].bytes);
+		free(of_b[i].bytes);
+	}
+}
+
+/* Merged, and apart again: each flow is what it was, stamps too. Between flows there is no order.
+ */
+static void merged(bool virtual, uint64_t seed, enum poller poller, uint32_t weight,
+		   uint32_t timeout_ns, bool switching)
+{
+	const struct queue_settings settings = {
+		.gro_set = true,
+		.gro = GRO_ON,
+		.gro_flush_timeout_set = true,
+		.gro_flush_timeout = timeout_ns,
+	};
+	static const struct bridge_config plain;
+	struct file_scene s;
+	struct port *a, *b;
+
+	file_scene_begin(&s, virtual, seed, poller, &plain, 1024);
+	a = file_scene_port(&s, "pcap:%s,name=a", path("t"));
+	b = file_scene_port(&s, "pcap:,%s,name=b", path("t.out"));
+	assert_int_equal(engine_queue_set(s.engine, "a", -1, &settings, NULL, NULL), 0);
+	assert_int_equal(napi_weight_set(a->queue[0].napi, weight), 0);
+	if (switching)
+		switch_pollers(&s, a, b);
+	file_scene_finish(&s);
+	assert_int_equal(PORT_SUM(a, received), PACKETS);
+	assert_true(PORT_SUM(a, merged) > PACKETS / 4);
+	assert_int_equal(PORT_SUM(a, cloned), PORT_SUM(a, merged));
+	file_scene_end(&s);
+	streams_equal("t.out", "t");
+}
+
+static void merged_virtual(enum poller poller)
+{
+	merged(true, 11, poller, 64, 0, false);
+	merged(true, 12, poller, 7, 100 * NSEC_PER_USEC, false);
+	merged(true, 13, poller, 13, 20 * NSEC_PER_USEC, true);
+}
+
+static void merged_host(enum poller poller)
+{
+	merged(false, 0, poller, 64, 0, false);
+	merged(false, 0, poller, 13, 20 * NSEC_PER_USEC, true);
+}
+
+static void with_gro(void **state)
+{
+	(void)state;
+	trains_write("t");
+	over_pollers(merged_virtual);
+	over_pollers(merged_host);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(on_the_virtual_machine),
 		cmocka_unit_test(on_the_host),
 		cmocka_unit_test(with_tags),
+		cmocka_unit_test(with_gro),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);
