@@ -95,6 +95,30 @@ static void taken_whole(enum poller poller)
 	scene_end(&s);
 }
 
+/* UDP in one piece is not for each that takes TCP so: then out goes what came. */
+static void taken_apart(enum poller poller)
+{
+	struct source source = {.flow = 5, .flows = 1, .burst = 32, .count = 32, .interval = 1000};
+	struct sink sink = {0};
+	struct scene s;
+
+	scene_one(&s, poller);
+	s.b->features |= PORT_TX_CSUM | PORT_TX_GSO;
+	merge_on(&s, 0);
+	scene_pass(&s, &source, &sink);
+	assert_int_equal(sink.received, 32);
+	assert_int_equal(sink.missing, 0);
+	assert_true(PORT_SUM(s.a, merged) > 16);
+	assert_int_equal(PORT_SUM(s.a, cloned), PORT_SUM(s.a, merged));
+	scene_end(&s);
+}
+
+static void goes_out_apart(void **state)
+{
+	(void)state;
+	over_pollers(taken_apart);
+}
+
 static void goes_out_whole(void **state)
 {
 	(void)state;
@@ -191,7 +215,6 @@ static void mouse_among_elephants(enum poller poller, uint32_t timeout_ns, int64
 	polls = PORT_SUM(s.a, polls) - polls;
 	full = PORT_SUM(s.a, full_polls) - full;
 	/* Endless: there was none that would have let it go by itself. */
-	printf("    %.3f ms\n", (double)(mouse.seen - mouse.sent) / 1e6);
 	assert_int_equal(full, polls);
 	assert_true(polls > 10);
 	assert_in_range(mouse.seen - mouse.sent, bound, bound + QUEUED);
@@ -525,6 +548,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(merges_and_gives_back),
 		cmocka_unit_test(goes_out_whole),
+		cmocka_unit_test(goes_out_apart),
 		cmocka_unit_test(case_16_mouse_among_full_polls),
 		cmocka_unit_test(flush_timeout),
 		cmocka_unit_test(nothing_stays_behind),
