@@ -200,7 +200,14 @@ static void left_add(struct hosted *h, const struct netconf_target *to)
 	free(left.item); /* the messages are `before`'s */
 }
 
-/* What was added at the TAP meanwhile goes along. */
+static bool tap_there(struct hosted *h)
+{
+	struct netdev_link link;
+
+	return !netdev_link(&h->tap_dev, &link);
+}
+
+/* What was added at the TAP meanwhile goes along, and what was taken from it is gone. */
 void hosted_return(struct hosted *h)
 {
 	const struct netconf_target to = {
@@ -219,8 +226,8 @@ void hosted_return(struct hosted *h)
 		service_log(h->service, LEVEL_WARNING,
 			    "port %s: %s is not there: its addresses and routes go with %s",
 			    port_name(h), h->setup->config.target, h->tap_dev.name);
-	} else if (!netconf_read(h->tap_dev.fd, h->tap_dev.ifindex, h->tap_dev.name, &now) &&
-		   now.n) {
+	} else if (tap_there(h) &&
+		   !netconf_read(h->tap_dev.fd, h->tap_dev.ifindex, h->tap_dev.name, &now)) {
 		/* What still comes by the TAP has its way back by the wire. */
 		ifsysctl_write("ipv4/conf", h->tap_dev.name, "rp_filter", "0");
 		netconf_add(&now, &to, 0);

@@ -411,6 +411,19 @@ static void without_addresses(void **state)
 	assert_true(echoes(&rig->links, peer_ns(rig), HOST, 56));
 }
 
+/* All that it had is taken from the TAP: that does not come back with the wire. */
+static void what_is_taken_stays_away(void **state)
+{
+	struct command_rig *rig = *state;
+	struct process engine;
+
+	host_run(rig, "ip addr add " HOST "/24 dev in0");
+	host_start(rig, &engine, "");
+	host_run(rig, "ip addr flush dev in0h");
+	engine_stop(rig, &engine);
+	host_run(rig, "[ -z \"$(ip addr show dev in0 | grep inet)\" ]");
+}
+
 #define WEB_BYTES 40000000
 
 /* A web server and a client as they are, a file of some size. */
@@ -451,12 +464,19 @@ static void web_server(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		command_test(moves_and_returns), command_test(neighbours_are_found),
-		command_test(carries),		 command_test(connections_live_on),
-		command_test(pollers_switch),	 command_test(queues_are_as_many),
-		command_test(follows_the_wire),	 command_test(wire_goes_and_returns),
-		command_test(tap_is_made_again), command_test(comes_and_goes_live),
-		command_test(refuses),		 command_test(without_addresses),
+		command_test(moves_and_returns),
+		command_test(neighbours_are_found),
+		command_test(carries),
+		command_test(connections_live_on),
+		command_test(pollers_switch),
+		command_test(queues_are_as_many),
+		command_test(follows_the_wire),
+		command_test(wire_goes_and_returns),
+		command_test(tap_is_made_again),
+		command_test(comes_and_goes_live),
+		command_test(refuses),
+		command_test(without_addresses),
+		command_test(what_is_taken_stays_away),
 		command_test(web_server),
 	};
 
