@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -110,14 +114,33 @@ end:
 	return NULL;
 }
 
+/* A file in memory, sent as web servers do it: without a copy, so that the sender costs least. */
+static int file_make(struct side *s)
+{
+	int fd = memfd_create("bulk", MFD_CLOEXEC);
+
+	if (fd < 0 || ftruncate(fd, CHUNK) || fallocate(fd, 0, 0, CHUNK)) {
+		side_fail(s, "making a file in memory");
+		if (fd >= 0)
+			close(fd);
+		return -1;
+	}
+	return fd;
+}
+
 static void *transmit(void *arg)
 {
 	struct side *s = arg;
 	struct bulk *b = s->bulk;
 	struct sockaddr_in at = address_of(&b->config);
-	char *buffer = calloc(1, CHUNK);
+	int file = file_make(s);
+	sigset_t pipe;
 
-	if (!buffer || socket_open(s, &b->config.from))
+	/* The receiver may be gone first, and sendfile knows no MSG_NOSIGNAL. */
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	pthread_sigmask(SIG_BLOCK, &pipe, NULL);
+	if (file < 0 || socket_open(s, &b->config.from))
 		goto end;
 	while (connect(s->fd, (void *)&at, sizeof(at)) && errno != EISCONN) {
 		if (b->stop || !again()) {
@@ -127,11 +150,14 @@ static void *transmit(void *arg)
 	}
 	s->state = 1;
 	while (!b->stop) {
-		if (send(s->fd, buffer, CHUNK, MSG_NOSIGNAL) < 0 && !again())
+		off_t from = 0;
+
+		if (sendfile(s->fd, file, &from, CHUNK) < 0 && !again())
 			break;
 	}
 end:
-	free(buffer);
+	if (file >= 0)
+		close(file);
 	return NULL;
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <assert.h>
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,9 +8,31 @@
 #include <unistd.h>
 
 #include "lab/charge.h"
+#include "lab/clock.h"
 #include "lab/cputime.h"
 
-enum { THREADS = 64 };
+#define QUICK_NS 100000
+
+enum { THREADS = 64, TRIES = 10 };
+
+void charge_moment(void (*take)(void *arg, void *moment), void *arg, void *moment, size_t size)
+{
+	char best[CHARGE_MOMENT_MAX] __attribute__((aligned(16)));
+	int64_t least = INT64_MAX;
+
+	assert(size <= sizeof(best));
+	for (unsigned i = 0; i < TRIES && least > QUICK_NS; i++) {
+		int64_t begin = clock_now(), took;
+
+		take(arg, moment);
+		took = clock_now() - begin;
+		if (took >= least)
+			continue;
+		least = took;
+		memcpy(best, moment, size);
+	}
+	memcpy(moment, best, size);
+}
 
 /* A thread's of ours own work: without the softirq on its back. */
 static int64_t thread_net(const struct napi_watch *watch, pid_t thread)
@@ -71,7 +94,7 @@ static int64_t kernel_time(const struct charge_config *config)
 		const char *interface = config->interface[i];
 		struct napi_watched watched;
 
-		if (*interface)
+		if (*interface && config->threaded)
 			sum += napi_threads_net(config->watch, interface);
 		if (!config->theirs)
 			continue;

@@ -11,6 +11,7 @@
 #define LAB_CHARGE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "lab/napi_watch.h"
 
@@ -28,11 +29,21 @@ struct charge_config {
 	const struct napi_watch *watch;
 	pid_t sender, receiver; /* threads of this process; 0: none */
 	/* The engine's process; this one: all of its threads but the two above and the caller. */
-	pid_t engine; /* 0: none */
-	/* Whose NAPI threads are the kernel's part; "" is the CPUs' backlogs. */
-	const char *interface[CHARGE_INTERFACES];
-	bool theirs; /* and of softirq only what worked for those: else all of it */
+	pid_t engine;				  /* 0: none */
+	const char *interface[CHARGE_INTERFACES]; /* "": the CPUs' backlogs */
+	bool threaded; /* their NAPI threads are the kernel's part; looking for them takes some ms
+			*/
+	bool theirs;   /* of softirq only what worked for those: else all of it */
 };
+
+/*
+ * Counts and clocks are read one after the other, and are of one moment only when nobody else runs
+ * in between: so take() is called until it takes less than 0.1 ms, some times at most, and what it
+ * has written when it was quickest is left in `moment` (of `size` bytes, CHARGE_MOMENT_MAX at
+ * most).
+ */
+enum { CHARGE_MOMENT_MAX = 512 };
+void charge_moment(void (*take)(void *arg, void *moment), void *arg, void *moment, size_t size);
 
 /* CPU time so far, ns, by party. What it was earlier is subtracted by the caller. */
 void charge_read(const struct charge_config *config, int64_t ns[CHARGE_PARTIES]);

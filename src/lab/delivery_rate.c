@@ -102,10 +102,20 @@ static void cpus_format(const struct rate *r, const struct udp_path *path, char 
 		 program_cpu(r, path));
 }
 
+struct measured {
+	const struct rate *rate;
+	const struct udp_path_run *run;
+	const struct frames_generator *generator;
+};
+
 /* The kernel's part is what it does for the near interface: the rest is the generator's. */
-static void moment_take(const struct rate *r, const struct udp_path_run *run,
-			const struct frames_generator *g, struct moment *out)
+static void moment_read(void *arg, void *moment)
 {
+	const struct measured *m = arg;
+	const struct rate *r = m->rate;
+	const struct udp_path_run *run = m->run;
+	const struct frames_generator *g = m->generator;
+	struct moment *out = moment;
 	bool engine = run->path->kind == UDP_ENGINE;
 	struct charge_config charge = {
 		.watch = r->watch,
@@ -113,6 +123,7 @@ static void moment_take(const struct rate *r, const struct udp_path_run *run,
 		.receiver = udp_server_thread(run->server),
 		.engine = engine ? getpid() : 0,
 		.interface = {r->ends.near, run->path->softirq == UDP_SOFTIRQ_STEERED ? "" : NULL},
+		.threaded = run->path->softirq == UDP_SOFTIRQ_THREADED,
 		.theirs = true,
 	};
 	struct napi_watched near;
@@ -124,6 +135,11 @@ static void moment_take(const struct rate *r, const struct udp_path_run *run,
 	napi_watch_read(r->watch, r->ends.near, &near);
 	out->polls = engine ? out->server.polls : near.polls;
 	out->packets = engine ? out->server.packets : near.packets;
+}
+
+static void moment_take(struct measured *m, struct moment *out)
+{
+	charge_moment(moment_read, m, out, sizeof(*out));
 }
 
 /* On a busy machine nothing may happen for a while. */
@@ -141,15 +157,16 @@ static void datagrams_await(const struct udp_path_run *run, uint64_t more_than)
 static void window_take(const struct rate *r, const struct udp_path_run *run,
 			const struct frames_generator *g, struct moment *from, struct moment *to)
 {
+	struct measured m = {.rate = r, .run = run, .generator = g};
 	struct udp_server_counts counts;
 
 	udp_server_read(run->server, &counts);
 	datagrams_await(run, counts.datagrams);
 	clock_sleep(r->window / 4);
-	moment_take(r, run, g, from);
+	moment_take(&m, from);
 	clock_sleep(r->window);
 	datagrams_await(run, from->server.datagrams);
-	moment_take(r, run, g, to);
+	moment_take(&m, to);
 }
 
 static void figures_take(struct rate *r, unsigned which, bool steady, const struct moment *from,

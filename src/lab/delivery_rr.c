@@ -99,9 +99,19 @@ static struct figures_row *row_of(struct rr *r, const struct udp_path *path, boo
 	return figures_row(r->figures, path->name, spins ? "spins" : "sleeps", cpus);
 }
 
-static void moment_take(const struct rr *r, const struct udp_path_run *run,
-			const struct udp_client *client, struct moment *out)
+struct measured {
+	const struct rr *rr;
+	const struct udp_path_run *run;
+	const struct udp_client *client;
+};
+
+static void moment_read(void *arg, void *moment)
 {
+	const struct measured *m = arg;
+	const struct rr *r = m->rr;
+	const struct udp_path_run *run = m->run;
+	const struct udp_client *client = m->client;
+	struct moment *out = moment;
 	const struct charge_config charge = {
 		.watch = r->watch,
 		.sender = udp_client_thread(client),
@@ -118,6 +128,14 @@ static void moment_take(const struct rr *r, const struct udp_path_run *run,
 	udp_server_read(run->server, &out->server);
 	charge_read(&charge, out->cpu);
 	napi_watch_read(r->watch, r->ends.near, &out->near);
+}
+
+static void moment_take(const struct rr *r, const struct udp_path_run *run,
+			const struct udp_client *client, struct moment *out)
+{
+	struct measured m = {.rr = r, .run = run, .client = client};
+
+	charge_moment(moment_read, &m, out, sizeof(*out));
 }
 
 static void speed_take(struct rr *r, struct figures_row *row, const struct moment *from,

@@ -97,12 +97,9 @@ static int napier_start(struct host_path *path, struct error *err)
 		clock_sleep(AGAIN);
 		ret = 0;
 	}
-	if (!ret &&
-	    engine_child_set(&path->engine, site->ends->near, "gro",
-			     path->config.gro ? "on" : "off", err) &&
-	    path->config.gro)
-		return -EOPNOTSUPP;
-	return ret;
+	return ret ? ret
+		   : engine_child_set(&path->engine, site->ends->near, "gro",
+				      path->config.gro ? "on" : "off", err);
 }
 
 int host_path_start(const struct host_path_site *site, const struct host_path_config *config,

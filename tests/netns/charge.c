@@ -144,7 +144,7 @@ static void napi_threads_are_the_kernels(void **state)
 	g = generator_start();
 	packets_await(ENOUGH); /* one that softirq had begun has ended */
 	config = generator_charge(g);
-	config.theirs = true;
+	config.theirs = config.threaded = true;
 	softirq = near_read().softirq;
 	charge_read(&config, before);
 	packets_await(ENOUGH);
