@@ -59,8 +59,7 @@ void configure(struct command_rig *rig)
 		 " weight 2 nexthop via 10.77.7.7 dev in1 onlink && "
 		 "ip nexthop add id 9 via " PEER " dev in0 && "
 		 "ip route add 10.70.0.0/16 nhid 9 && "
-		 "ip route add default via " PEER6 " dev in0 && "
-		 "ip route add fd50::/16 via " PEER6 " dev in0 table 78 expires 5000");
+		 "ip route add default via " PEER6 " dev in0");
 	host_run(rig, "ip neigh add 10.9.8.200 lladdr 02:00:00:00:00:99 dev in0 && "
 		      "ip neigh add fd09::99 lladdr 02:00:00:00:00:98 dev in0 && "
 		      "ip neigh add proxy 10.9.8.201 dev in0 && "
@@ -70,6 +69,8 @@ void configure(struct command_rig *rig)
 	/* Duplicate address detection of fd0a::1 and of the links' own addresses. */
 	host_run(rig, "for i in $(seq 200); do ip -6 addr | grep -q tentative || "
 		      "exit 0; sleep 0.05; done; exit 1");
+	host_run(rig, "ip route add fd50::/16 via " PEER6 " dev in0 table 78 expires 5000 && "
+		      "ip route add default via fe80::5 dev in0 proto ra metric 100 expires 900");
 }
 
 /* Everything there is, with this interface's name for in0, and times left out. Bytes are malloc'd.
