@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <control/client.h>
+#include <control/hosted.h>
 
 #include <cmd/cmd.h>
+#include <cmd/log.h>
 
 #define STOP_SECONDS 60
 #define LOOK_MS 10
@@ -69,6 +71,30 @@ static int engine_reach(const struct rundir *dir, int *fd)
 	return not_ended(rundir_owner(dir));
 }
 
+/* -1: there is nothing that a killed engine has left changed, or it is another's by now. */
+static int left_put_back(struct rundir *dir)
+{
+	char restore[RUNDIR_PATH_MAX + 10];
+	struct machine *machine;
+	struct error err;
+	int rc;
+
+	if (rundir_owner(dir) || !hosted_left(dir))
+		return -1;
+	rc = machine_host_create(&machine, &err);
+	if (rc)
+		return complain("%s", err.text);
+	rc = rundir_lock(dir, NULL);
+	if (!rc) {
+		rundir_file(dir, "restore", restore);
+		engine_restore(restore, log_line, NULL);
+		hosted_restore(dir, machine_now(machine), log_line, NULL);
+		rundir_close(dir);
+	}
+	machine_destroy(machine);
+	return rc ? -1 : DONE;
+}
+
 static int stop_run(int argc, char **argv)
 {
 	static const struct option options[] = {WHICH_LONG, {0}};
@@ -88,7 +114,9 @@ static int stop_run(int argc, char **argv)
 	rc = which_dir(&which, &dir);
 	if (rc)
 		return rc;
-	rc = engine_reach(&dir, &fd);
+	rc = left_put_back(&dir);
+	if (rc < 0)
+		rc = engine_reach(&dir, &fd);
 	if (rc >= 0)
 		return rc;
 	rc = client_ask(fd, json_pack("{s:s}", "request", "stop"), &answer, &err);
@@ -107,6 +135,7 @@ const struct command command_stop = {
 	.summary = "stop an engine, and wait until it has ended",
 	.usage = "Usage: napier stop [OPTION…]\n"
 		 "Stops an engine and returns when it has ended. What it has received is sent "
-		 "first.\n\n" WHICH_USAGE,
+		 "first.\nOf one that was killed it puts back the addresses that were its "
+		 "host's.\n\n" WHICH_USAGE,
 	.run = stop_run,
 };

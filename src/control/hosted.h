@@ -61,6 +61,10 @@ void hosted_return(struct hosted *hosted);
 /* Closes the TAP's port and frees. -ETIMEDOUT: a poll does not end; nothing is freed. */
 int hosted_close(struct hosted *hosted);
 
+#define HOSTED_NOTE "hosted-" /* before the port's name: a file of the run directory */
+
+/* There is a note in this one. */
+bool hosted_left(const struct rundir *dir);
 /*
  * What killed engines have noted, in this run directory and in others beside it that have no owner,
  * is put back.

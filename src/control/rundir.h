@@ -6,7 +6,7 @@
  *     counters  struct counters_file
  *     absent    ports whose device is away, one a line: name, spec, why
  *     restore   what the engine has changed outside, and puts back: see port/restore.h
- *     hosted-*  addresses and routes that have to go back, by port: see control/hosted_move.c
+ *     hosted-*  addresses and routes that have to go back, by port: see control/hosted_restore.c
  * The lock (of the open file, F_OFD_SETLK) ends with the process, however that ends, so what lies
  * there without one is stale.
  */

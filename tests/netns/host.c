@@ -75,7 +75,17 @@ static void moves_and_returns(void **state)
 			assert_true(note_there(rig));
 		}
 	}
-	/* What was killed last is put back by one of another name, which hosts nothing. */
+	/* What was killed is put back by napier stop, */
+	assert_int_equal(napier(rig, &p, "stop --run-dir %s", rig->base), 0);
+	assert_non_null(strstr(p.err, "put back after a killed engine"));
+	assert_false(note_there(rig));
+	after = dump(rig, "in0");
+	assert_same(before, after);
+	free(after);
+	assert_int_equal(napier(rig, &p, "stop --run-dir %s", rig->base), 1);
+	/* and by the start of one of another name, which hosts nothing. */
+	host_start(rig, &engine, "");
+	engine_signal(rig, &engine, SIGKILL);
 	engine_start(rig, &engine, "run --run-dir %s --name other mem:a", rig->base);
 	after = dump(rig, "in0");
 	assert_same(before, after);
