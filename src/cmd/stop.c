@@ -79,7 +79,7 @@ static int left_put_back(struct rundir *dir)
 	struct error err;
 	int rc;
 
-	if (rundir_owner(dir) || !hosted_left(dir))
+	if (!hosted_left(dir) || rundir_owner(dir))
 		return -1;
 	rc = machine_host_create(&machine, &err);
 	if (rc)
