@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What a packet costs inside the engine: mem -> bridge -> mem, at vectors of 64 and of 1; with its
- * packets steered to backlogs in between; and what the flow hash costs by itself.
+ * packets steered to backlogs in between, or merged by GRO and taken apart again; and what the flow
+ * hash costs by itself.
  *
  *   core               ns a packet on the host, from the NAPI's own counters (time in polls)
  *   core --once N      N packets at vectors of 64 in one thread, on the virtual machine: to be run
@@ -25,6 +26,7 @@
 
 #include <napier/napier.h>
 
+#include <core/checksum.h>
 #include <core/flow.h>
 
 #include "core.h"
@@ -38,6 +40,7 @@ struct core {
 	struct port *in, *out;
 	struct context *context;
 	bool steers;
+	uint32_t run; /* packets of a flow that follow on one another, merged; 0: one, and not */
 };
 
 static void die(const char *what, const struct error *err)
@@ -85,15 +88,22 @@ static void core_close(struct core *core)
 
 static void fill(struct packet *p, uint8_t from, uint8_t to, uint8_t flow)
 {
+	uint16_t sum;
+
 	memset(p->data, 0, 60);
 	p->data[0] = p->data[6] = 2;
 	p->data[5] = to;
 	p->data[11] = from;
-	/* UDP over IPv4, of 64 flows: steering can tell them apart. */
+	/* UDP over IPv4, of 64 flows: steering can tell them apart, and GRO puts them together. */
 	p->data[12] = 0x08;
 	p->data[14] = 0x45;
+	p->data[17] = 46;
+	p->data[20] = 0x40;
 	p->data[23] = 17;
 	p->data[35] = flow;
+	p->data[39] = 26;
+	sum = checksum_finish(checksum_add(0, p->data + 14, 20));
+	memcpy(p->data + 24, &sum, sizeof(sum));
 	p->len = p->total = 60;
 }
 
@@ -126,7 +136,7 @@ static void start(struct core *core)
 		uint32_t n = packet_alloc(&core->context->cache, v, 64);
 
 		for (uint32_t k = 0; k < n; k++)
-			fill(v[k], 1, 2, (uint8_t)k);
+			fill(v[k], 1, 2, (uint8_t)(core->run ? k / core->run : k));
 		mem_port_send(core->in, v, n);
 	}
 }
@@ -162,6 +172,20 @@ static void steer(struct core *core)
 	core->steers = true;
 }
 
+/* With so many packets of a flow in a run, which go on from GRO in vectors of `batch`. */
+static void merge(struct core *core, uint32_t run, uint32_t batch)
+{
+	const struct queue_settings settings = {.gro_set = true, .gro = GRO_ON};
+	const struct engine_settings own = {.gro_normal_batch_set = true,
+					    .gro_normal_batch = batch};
+	struct error err;
+
+	if (engine_queue_set(core->engine, "in", -1, &settings, NULL, &err) ||
+	    engine_set(core->engine, &own, &err))
+		die("gro", &err);
+	core->run = run;
+}
+
 /* Time in the polls of a port, and of the backlogs that its packets go through. */
 static uint64_t poll_ns(const struct core *core)
 {
@@ -173,9 +197,10 @@ static uint64_t poll_ns(const struct core *core)
 	return ns;
 }
 
-static void measure(enum poller poller, uint32_t weight, bool steers)
+static void measure(enum poller poller, uint32_t weight, bool steers, uint32_t run, uint32_t batch)
 {
 	double ns[REPEATS], per_poll = 0;
+	char how[48];
 
 	for (int i = 0; i < REPEATS; i++) {
 		const struct napi_counters *c;
@@ -190,6 +215,8 @@ static void measure(enum poller poller, uint32_t weight, bool steers)
 		core_open(&core, machine, poller, weight);
 		if (steers)
 			steer(&core);
+		if (run)
+			merge(&core, run, batch);
 		start(&core);
 		c = napi_counters(core.in->queue[0].napi);
 		packets = counter_read(&c->received);
@@ -207,9 +234,13 @@ static void measure(enum poller poller, uint32_t weight, bool steers)
 		core_close(&core);
 	}
 	qsort(ns, REPEATS, sizeof(*ns), compare);
+	snprintf(how, sizeof(how),
+		 run	  ? "merged: runs of %u, batch %u;"
+		 : steers ? "steered"
+			  : "",
+		 run, batch);
 	printf("%-9s %-7s vectors of %-2u  %7.1f ns/packet  (%.1f to %.1f), %.1f packets/poll\n",
-	       poller_name(poller), steers ? "steered" : "", weight, ns[REPEATS / 2], ns[0],
-	       ns[REPEATS - 1], per_poll);
+	       poller_name(poller), how, weight, ns[REPEATS / 2], ns[0], ns[REPEATS - 1], per_poll);
 }
 
 /* Gives each packet back to the port that it came in by: its runner never sleeps. */
@@ -347,10 +378,13 @@ int main(int argc, char **argv)
 	}
 	printf("mem -> bridge -> mem, median of %d runs (least to most)\n", REPEATS);
 	for (unsigned poller = 0; poller < POLLER_RUNNER_MAX; poller++) {
-		measure((enum poller)poller, 64, false);
-		measure((enum poller)poller, 64, true);
-		measure((enum poller)poller, 1, false);
+		measure((enum poller)poller, 64, false, 0, 0);
+		measure((enum poller)poller, 64, true, 0, 0);
+		measure((enum poller)poller, 1, false, 0, 0);
 	}
+	for (uint32_t run = 1; run <= 64; run *= 8)
+		for (uint32_t batch = 8; batch <= 64; batch *= 8)
+			measure(POLLER_SOFTIRQ, 64, false, run, batch);
 	flows_measure();
 	gro_measure();
 	udp_measure();
