@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any frames on their way through an engine, from port to port, on the virtual machine: steered to
- * backlogs or not, while the poller, the steering and the CPUs change. The input is a program of
- * one-byte commands, each followed by what it needs. What comes out is what went in, byte for byte,
- * each frame once, those of a flow in order; the books balance (I3), and at the end every packet is
- * free.
+ * Any frames on their way through an engine, from port to port, on the virtual machine: merged and
+ * steered to backlogs or not, while the poller, the steering and the CPUs change. The input is a
+ * program of one-byte commands, each followed by what it needs. What comes out is what went in,
+ * byte for byte, each frame once, those of a flow in order; the books balance (I3), and at the end
+ * every packet is free.
  */
 #include <string.h>
 
@@ -213,7 +213,7 @@ static void command_flow(struct input *in)
 
 static void command_poll(struct input *in)
 {
-	struct queue_settings s = {.poller_set = true, .weight_set = true};
+	struct queue_settings s = {.poller_set = true, .weight_set = true, .gro_set = true};
 	struct engine_settings cpus = {.on_cpus_set = true};
 	uint8_t choice = input_byte(in);
 
@@ -225,7 +225,10 @@ static void command_poll(struct input *in)
 		return;
 	}
 	s.poller = (enum poller)(choice % POLLER_MAX);
+	s.gro = choice & 0x10 ? GRO_ON : GRO_OFF;
 	s.weight = choice & 0x20 ? 1 + (choice & 7) : NAPI_WEIGHT_MAX;
+	if (choice & 0x40)
+		s.gro_set = false;
 	engine_queue_set(engine, choice & 0x40 ? "backlog" : "in", -1, &s, NULL, NULL);
 }
 
@@ -265,7 +268,9 @@ static void settings_reset(void)
 
 	ALWAYS(!engine_set(engine, &all, &err));
 	ALWAYS(!engine_queue_set(engine, "in", -1, &steer, NULL, &err));
+	poll.gro_set = true;
 	ALWAYS(!engine_queue_set(engine, "in", -1, &poll, NULL, &err));
+	poll.gro_set = false;
 	ALWAYS(!engine_queue_set(engine, "backlog", -1, &poll, NULL, &err));
 }
 
