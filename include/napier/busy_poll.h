@@ -28,9 +28,9 @@ struct busy_poll {
 	uint32_t budget; /* packets a poll; 0: BUSY_POLL_BUDGET */
 	/*
 	 * prefer_busy_poll: the caller will be back soon, so interrupts stay off until then: after
-	 * a call that found packets for irq_suspend_timeout, after one that did not
-	 * napi_defer_hard_irqs times gro_flush_timeout. And who polls it now hands it over after a
-	 * poll, however much there is.
+	 * a call that found packets, and with them its loop_end, for irq_suspend_timeout; after
+	 * one that did not napi_defer_hard_irqs times gro_flush_timeout. And who polls it now hands
+	 * it over after a poll, however much there is.
 	 */
 	bool prefer;
 };

@@ -120,11 +120,11 @@ static int64_t suspended_until(struct busy_loop *loop)
 
 	if (!loop->how.prefer)
 		return TIME_NEVER;
-	if (loop->polled) {
+	if (loop->polled)
 		napi->deferrals = defer;
-		if (suspend)
-			return loop->context->now + suspend;
-	}
+	/* Who has found nothing of its own sleeps now: its first packet is not to wait so long. */
+	if (loop->polled && suspend && (!loop->loop_end || loop->loop_end(loop->arg)))
+		return loop->context->now + suspend;
 	/* Packets may be left, which an ordinary completion is not for. */
 	if (napi->full && flush && napi->deferrals) {
 		napi->deferrals--;

@@ -2,6 +2,8 @@
 /* What is particular to a poller: the workqueue's isolation, busy-poll's fairness and rest. */
 #include "scene.h"
 
+#include <core/napi.h>
+#include <napier/busy_poll.h>
 #include <poller/workqueue.h>
 
 /* A port that always has full polls. */
@@ -232,6 +234,59 @@ static void busy_poll_rests(void **state)
 	scene_end(&s);
 }
 
+static bool not_mine(void *arg)
+{
+	(void)arg;
+	return false;
+}
+
+/* One look of an application at n packets. When the NAPI is polled should it not come back, in ns.
+ */
+static int64_t looks(struct scene *s, uint32_t n, bool (*loop_end)(void *arg))
+{
+	const struct busy_poll how = {.budget = 64, .prefer = true};
+	struct napi *napi = s->a->queue[0].napi;
+	struct packet *v[PACKET_VECTOR_MAX];
+	struct context *context;
+	int64_t when;
+
+	assert_int_equal(engine_context_open(s->engine, &context), 0);
+	if (n)
+		stamped_send(s->a, context, n);
+	assert_int_equal(napi_busy_loop(napi, context, &how, loop_end, NULL), n);
+	when = atomic_load(&napi->timer_at) - machine_now(s->machine);
+	assert_true(napi->irq_masked);
+	scene_run(s, 100 * NSEC_PER_MSEC);
+	assert_false(napi->irq_masked);
+	packet_free(&context->cache, v, mem_port_receive(s->b, v, PACKET_VECTOR_MAX));
+	engine_context_close(context);
+	return when;
+}
+
+/* Interrupts are suspended for who has got something; who has not goes to sleep. */
+static void app_suspends_with_what_it_wants(void **state)
+{
+	const struct queue_settings settings = {
+		.napi_defer_hard_irqs_set = true,
+		.napi_defer_hard_irqs = 2,
+		.gro_flush_timeout_set = true,
+		.gro_flush_timeout = NSEC_PER_MSEC,
+		.irq_suspend_timeout_set = true,
+		.irq_suspend_timeout = 20 * NSEC_PER_MSEC,
+	};
+	struct scene s;
+
+	(void)state;
+	scene_virtual_only();
+	scene_begin(&s, true, 9, POLLER_APP);
+	assert_int_equal(engine_queue_set(s.engine, "a", -1, &settings, NULL, NULL), 0);
+	scene_run(&s, 100 * NSEC_PER_MSEC);
+	assert_int_equal(looks(&s, 10, NULL), 20 * NSEC_PER_MSEC);
+	assert_int_equal(looks(&s, 10, not_mine), NSEC_PER_MSEC);
+	assert_int_equal(looks(&s, 10, NULL), 20 * NSEC_PER_MSEC);
+	scene_end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -241,6 +296,7 @@ int main(void)
 		cmocka_unit_test(workers_come_and_go),
 		cmocka_unit_test(an_idle_worker_takes_over),
 		cmocka_unit_test(busy_poll_rests),
+		cmocka_unit_test(app_suspends_with_what_it_wants),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
