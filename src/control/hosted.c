@@ -181,7 +181,9 @@ int hosted_open(struct service *service, const struct setup_port *setup, struct 
 				   (*hosted)->tap_dev.ifindex, err);
 	if (!rc)
 		hosted_follow(*hosted);
-	if (rc && made && *hosted && !hosted_close(*hosted))
+	if (rc && !made)
+		netdev_close(&(*hosted)->wire);
+	else if (rc && *hosted && !hosted_close(*hosted))
 		*hosted = NULL;
 	return rc;
 }

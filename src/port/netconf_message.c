@@ -266,10 +266,13 @@ static int address_turn(const struct nlmsghdr *message, const struct netconf_tur
 			break;
 		case IFA_LABEL:
 			/* One that was not asked for is the interface's name. */
-			if (strcmp(mnl_attr_get_str(a), turn->conf->name))
+			if (strncmp(mnl_attr_get_str(a), turn->conf->name,
+				    mnl_attr_get_payload_len(a)))
 				attribute_copy(request, a);
 			break;
 		case IFA_CACHEINFO:
+			if (mnl_attr_get_payload_len(a) < sizeof(cache))
+				break;
 			memcpy(&cache, mnl_attr_get_payload(a), sizeof(cache));
 			cache.ifa_valid = life_left(cache.ifa_valid, turn->age);
 			cache.ifa_prefered = life_left(cache.ifa_prefered, turn->age);
