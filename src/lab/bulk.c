@@ -189,7 +189,7 @@ static bool receiver_ready(const struct bulk *b)
 
 static bool data_flows(const struct bulk *b)
 {
-	return b->bytes > 0;
+	return b->bytes > 0 && b->from.state > 0;
 }
 
 static int await(struct bulk *b, bool (*done)(const struct bulk *b), const char *what,
