@@ -3,7 +3,10 @@
  * The state word of a NAPI: the table in include/napier/napi.h as a model.
  *
  * Packets arrive and raise interrupts; a softirq runner (poller 0), a thread (1) and with POLLERS=3
- * one that busy-polls (2) poll; control switches, disables and enables in every order, and may give
+ * one that busy-polls (2) poll. With LOOKS_OF_APP an application polls what has poller 3: it takes
+ * the token from idle, and asks a holder for it (PREFER); whatever is dispatched there is the
+ * softirq's, and the timer wakes it while interrupts are off. (How the timer itself works is in
+ * timer.pml: here it may fire at any time.) Control switches, disables and enables in every order, and may give
  * up. The names are those of src/core/napi.c and napi_control.c. A compare and exchange of the word is one step, whatever is
  * between two steps of a process can be interleaved with all others.
  *
@@ -28,7 +31,16 @@
 #ifndef ENDLESS
 #define ENDLESS 0
 #endif
+#ifndef LOOKS_OF_APP
+#define LOOKS_OF_APP 0
+#endif
+#if ENDLESS || LOOKS_OF_APP
+#define INTERRUPTS 1
+#else
+#define INTERRUPTS 2
+#endif
 #define SOFTIRQ 0
+#define APP 3
 #define BUSY 2 /* keeps the token without packets, interrupts masked, and may rest */
 
 #define SCHED 1
@@ -38,8 +50,10 @@
 #define DISABLING 16
 #define DISABLED 32
 #define POLLER 64 /* times the poller, 0..3 */
+#define PREFER 256
 
-#define there(p) ((p) == SOFTIRQ || thread[p])
+#define own_runner(p) ((p) != SOFTIRQ && (p) != APP)
+#define there(p) (!own_runner(p) || thread[p])
 #define without(w, bits) ((w) & ~(bits))
 #define poller_of(w) (((w) / POLLER) & 3)
 #define with_poller(w, p) (without(w, 3 * POLLER) | (p) * POLLER)
@@ -72,6 +86,26 @@
 #else
 #define QUIESCED dispatching == 0
 #endif
+#ifdef BUG_TIMER_FORGOTTEN /* the interrupt stays off, and nothing comes instead */
+#define TIMED false
+#else
+#define TIMED true
+#endif
+#ifdef BUG_TAKES_WITHOUT_LOOKING /* an application, whoever has the token */
+#define FREE (!(word & DISABLED))
+#else
+#define FREE (!(word & (SCHED | DISABLED | DISABLING)))
+#endif
+#ifdef BUG_PREFER_STAYS /* the application's wish, when the token is given back */
+#define WISHES MISSED
+#else
+#define WISHES (MISSED | PREFER)
+#endif
+#ifdef BUG_SUSPENDS_OVER_A_WISH /* of control's */
+#define ASKED false
+#else
+#define ASKED (word & (SWITCH | DISABLING))
+#endif
 #ifdef BUG_NOT_CLAIMED /* the holder moves interrupts under a wish that may be withdrawn */
 #define CLAIMED SWITCH
 #else
@@ -80,14 +114,18 @@
 
 short word = 0;
 byte wish = 0;		     /* of control, for who sees SWITCH */
-bool thread[POLLERS] = false; /* made for this poller; the softirq's runners are always there */
-bool given[POLLERS] = false; /* the poller has the token to pick up */
-bool stepping[POLLERS] = false;
+bool thread[4] = false; /* made for this poller; the softirq's runners are always there */
+bool given[4] = false;	/* the poller has the token to pick up */
+bool stepping[4] = false;
 byte dispatching = 0;
 byte polling = 0;   /* runners inside a poll */
 byte queued = 0;    /* in the port, not received */
 bool edge = false;  /* an interrupt that has not fired */
 bool masked = false;
+bool timer = false; /* wanted and armed */
+#if LOOKS_OF_APP
+bool firing = false; /* it has fired, and schedules */
+#endif
 bool wanted = true; /* enabled, as control was last told */
 bool waiting = false;
 byte packets = PACKETS; /* to come */
@@ -96,7 +134,7 @@ byte calls = CALLS;	/* to come, of control */
 inline check()
 {
 	assert(!((word & SCHED) && (word & DISABLED)));
-	assert((word & SCHED) || !(word & (MISSED | SWITCH | MOVING | DISABLING)))
+	assert((word & SCHED) || !(word & (MISSED | SWITCH | MOVING | DISABLING | PREFER)))
 }
 
 /* The token is there before the wake-up, so whoever gets it may be done before the wake-up. */
@@ -104,7 +142,8 @@ inline dispatch(p)
 {
 	if
 	:: p == BUSY -> masked = true
-	:: p != BUSY
+	:: p == APP -> p = SOFTIRQ
+	:: p != BUSY && p != APP
 	fi;
 	atomic { assert(there(p) && !given[p]); given[p] = true; dispatching++ }
 	atomic { assert(there(p)); dispatching-- }
@@ -123,7 +162,7 @@ inline napi_schedule()
 		check()
 	}
 	if
-	:: taken -> dispatch(to); taken = false
+	:: taken -> timer = false; dispatch(to); taken = false
 	:: !taken
 	fi;
 	to = 0
@@ -139,11 +178,35 @@ inline napi_complete()
 		if
 		:: word & (SWITCH | DISABLING)
 		:: !(word & (SWITCH | DISABLING)) && KEEPS -> word = without(word, MISSED)
-		:: else -> word = without(word, SCHED | MISSED); holding = false
+		:: else -> word = without(word, SCHED | WISHES); holding = false
 		fi;
 		check()
 	}
 }
+
+#if LOOKS_OF_APP
+/* The interrupt stays off; what was missed may be, unless it was the timer. */
+inline napi_suspend()
+{
+	masked = true;
+	timer = TIMED;
+	atomic {
+		if
+		:: ASKED
+		:: !ASKED && (word & MISSED) && TIMED && !timer
+		:: else ->
+			word = without(word, SCHED | WISHES);
+			holding = false;
+			assert(timer || firing || !TIMED)
+		fi;
+		check()
+	}
+	if
+	:: holding -> timer = false
+	:: !holding
+	fi
+}
+#endif
 
 inline release_disabled()
 {
@@ -151,7 +214,7 @@ inline release_disabled()
 	atomic {
 		if
 		:: word & DISABLING ->
-			word = without(word, SCHED | MISSED | DISABLING) | OFF;
+			word = without(word, SCHED | MISSED | DISABLING | PREFER) | OFF;
 			holding = false
 		:: !(word & DISABLING) /* withdrawn */
 		fi;
@@ -178,7 +241,7 @@ inline release_switched()
 		   atomic {
 			if
 			:: word & CLAIMED ->
-				word = with_poller(without(word, CLAIMED | MISSED), to);
+				word = with_poller(without(word, CLAIMED | MISSED | PREFER), to);
 				holding = false
 			:: !(word & CLAIMED)
 			fi;
@@ -222,7 +285,13 @@ inline napi_poll(keeps)
 	if
 	:: holding && LOOKS -> napi_release()
 	:: !(holding && LOOKS)
+	fi;
+#if LOOKS_OF_APP
+	if
+	:: holding && !(keeps) && (word & PREFER) -> napi_suspend() /* preferred_give() */
+	:: !(holding && !(keeps) && (word & PREFER))
 	fi
+#endif
 }
 
 active proctype wire()
@@ -234,7 +303,7 @@ end:
 }
 
 /* Two, since a handler may still run in one runner when another has got the interrupts. */
-active [2 - ENDLESS] proctype interrupt()
+active [INTERRUPTS] proctype interrupt()
 {
 	byte to = 0;
 	bool taken = false;
@@ -243,8 +312,59 @@ end:
 	do
 	:: atomic { edge && !masked -> edge = false }
 	   napi_schedule()
+#if LOOKS_OF_APP
+	:: atomic { timer && !firing -> timer = false; firing = true }
+	   napi_schedule();
+	   firing = false
+#endif
 	od
 }
+
+#if LOOKS_OF_APP
+/* A look of napi_busy_loop(): one poll, then the token goes back, one way or the other. */
+active proctype application()
+{
+	byte to = 0, looks = LOOKS_OF_APP;
+	bool full_poll = false, holding = false, claimed = false;
+
+end:
+	do
+	:: looks > 0 && poller_of(word) == APP ->
+		looks--;
+		atomic {
+			if
+			:: poller_of(word) == APP && FREE -> word = word | SCHED; holding = true
+			:: poller_of(word) == APP && !FREE && (word & SCHED) ->
+				word = word | PREFER /* or it does not prefer: then it has asked in vain */
+			:: else
+			fi;
+			check()
+		}
+		if
+		:: holding ->
+			timer = false;
+			masked = true;
+			napi_poll(true);
+			if
+			:: holding -> napi_suspend()
+			:: holding && !full_poll -> napi_complete()
+			:: holding && full_poll
+			:: !holding
+			fi;
+			if
+			:: holding -> napi_release()
+			:: !holding
+			fi;
+			if
+			:: holding -> to = poller_of(word); holding = false; dispatch(to); to = 0
+			:: !holding
+			fi;
+			full_poll = false
+		:: !holding
+		fi
+	od
+}
+#endif
 
 proctype poller(byte me)
 {
@@ -280,8 +400,8 @@ end:
 inline retire(p)
 {
 	if
-	:: p == SOFTIRQ
-	:: p != SOFTIRQ && QUIESCED ->
+	:: !own_runner(p)
+	:: own_runner(p) && QUIESCED ->
 		atomic { !stepping[p] -> assert(!given[p]); thread[p] = false }
 	fi
 }
@@ -300,7 +420,7 @@ inline napi_request(asked)
 	holding = false
 #else
 	if
-	:: holding -> holding = false; dispatch(poller_of(word)) /* it could not */
+	:: holding -> holding = false; to = poller_of(word); dispatch(to); to = 0 /* it could not */
 	:: !holding
 	fi
 #endif
@@ -312,7 +432,7 @@ inline napi_switch(p)
 	if
 	:: before == p
 	:: before != p ->
-		thread[p] = (p != SOFTIRQ);
+		thread[p] = own_runner(p);
 		wish = p;
 		if
 		:: word & DISABLED -> word = with_poller(word, p)
@@ -375,6 +495,9 @@ end:
 		:: wanted -> napi_disable()
 		:: !wanted -> napi_enable()
 		:: atomic { true -> select(p : 0 .. POLLERS - 1) }
+#if LOOKS_OF_APP
+		   p = (p == POLLERS - 1 -> APP : p);
+#endif
 		   napi_switch(p)
 		fi
 	od
@@ -386,14 +509,15 @@ init
 
 	atomic {
 		do
-		:: p < POLLERS -> run poller(p); p++
-		:: p == POLLERS -> break
+		:: p < POLLERS - (LOOKS_OF_APP > 0) -> run poller(p); p++
+		:: p == POLLERS - (LOOKS_OF_APP > 0) -> break
 		od
 	}
 	/* When nothing else can move. */
 	timeout;
 	assert(calls == 0 && !waiting);
 	assert(queued == 0 || !wanted);
+	assert(!timer && (!masked || !wanted || (word & SCHED)));
 	assert(without(word, 3 * POLLER) == (wanted -> 0 : OFF) ||
 	       (wanted && (word & SCHED) && poller_of(word) == BUSY))
 }

@@ -9,6 +9,7 @@
 struct cross {
 	struct handler handler;
 	struct port *_Atomic partner[64]; /* by port index */
+	struct port *_Atomic port[64];	  /* those that it handles */
 };
 
 static void cross_input(struct handler *handler, struct context *context, struct port *in,
@@ -23,10 +24,20 @@ static void cross_input(struct handler *handler, struct context *context, struct
 		packet_drop(context, v, n, DROP_HANDLER);
 }
 
+static int cross_add(struct handler *handler, struct port *port, struct error *err)
+{
+	struct cross *cross = (struct cross *)handler;
+
+	(void)err;
+	atomic_store(&cross->port[port->index], port);
+	return 0;
+}
+
 static void cross_remove(struct handler *handler, struct port *port)
 {
 	struct cross *cross = (struct cross *)handler;
 
+	atomic_store(&cross->port[port->index], NULL);
 	for (int i = 0; i < 64; i++)
 		if (i == port->index || atomic_load(&cross->partner[i]) == port)
 			atomic_store(&cross->partner[i], NULL);
@@ -35,6 +46,7 @@ static void cross_remove(struct handler *handler, struct port *port)
 static const struct handler_ops cross_ops = {
 	.name = "cross",
 	.input = cross_input,
+	.port_add = cross_add,
 	.port_remove = cross_remove,
 };
 
@@ -57,6 +69,71 @@ const char *scene_logged(struct scene *scene, const char *text)
 void scene_begin(struct scene *scene, bool virtual, uint64_t seed, enum poller poller)
 {
 	scene_begin_with(scene, virtual, seed, (struct engine_config){.poller = poller});
+}
+
+struct scene_app {
+	struct scene *scene;
+	struct runner *runner;
+	struct context *context;
+};
+
+/* One look at one queue; what was looked up before it is not touched after it. */
+static int app_look(struct scene_app *app, unsigned i, uint32_t queue)
+{
+	struct cross *cross = (struct cross *)app->scene->cross;
+	struct port *port = atomic_load(&cross->port[i]);
+	struct busy_poll how = {.budget = NAPI_WEIGHT_MAX, .prefer = queue % 2};
+
+	if (!port || queue >= port->queues)
+		return -ENOENT;
+	return napi_busy_loop(port->queue[queue].napi, app->context, &how, NULL, NULL);
+}
+
+/* An application that polls whatever has the poller app, and always comes back. */
+static struct step app_step(void *arg)
+{
+	struct scene_app *app = arg;
+	bool found = false;
+
+	for (unsigned i = 0; i < 64; i++) {
+		int rc = 0;
+
+		for (uint32_t queue = 0; rc != -ENOENT; queue++) {
+			rc = app_look(app, i, queue);
+			found |= rc > 0;
+		}
+	}
+	if (found)
+		return STEP(STEP_YIELD);
+	return STEP_UNTIL(machine_now(app->scene->machine) + 20 * NSEC_PER_USEC);
+}
+
+bool scene_app(void)
+{
+	return getenv("SCENE_APP");
+}
+
+static void app_start(struct scene *scene)
+{
+	struct runner_config config = {.name = "application", .step = app_step};
+	struct scene_app *app;
+
+	if (!scene_app())
+		return;
+	app = scene->app = config.arg = calloc(1, sizeof(*app));
+	app->scene = scene;
+	assert_int_equal(engine_context_open(scene->engine, &app->context), 0);
+	assert_int_equal(runner_start(scene->machine, &config, &app->runner, NULL), 0);
+}
+
+static void app_stop(struct scene *scene)
+{
+	if (!scene->app)
+		return;
+	runner_stop(scene->app->runner);
+	engine_context_close(scene->app->context);
+	free(scene->app);
+	scene->app = NULL;
 }
 
 /* What scenes use that set no policy: over_pollers_and_deferrals(). */
@@ -100,6 +177,7 @@ static void scene_make(struct scene *scene, const struct virtual_config *machine
 		fail_msg("%s", err.text);
 	scene->a = scene_port(scene, "a", NULL);
 	scene->b = scene_port(scene, "b", scene->a);
+	app_start(scene);
 }
 
 void scene_virtual_only(void)
@@ -273,6 +351,7 @@ void scene_end(struct scene *scene)
 {
 	struct error err = {0};
 
+	app_stop(scene);
 	machine_wait(scene->machine, held_none, scene,
 		     machine_now(scene->machine) + 5 * NSEC_PER_SEC);
 	for (uint32_t i = 0; i < 64; i++) {

@@ -19,6 +19,7 @@ struct scene {
 	struct engine *engine;
 	struct handler *cross; /* sends what comes in by one port out by its partner */
 	struct port *a, *b;
+	struct scene_app *app; /* NULL: there is none */
 	uint32_t lines;
 	char log[SCENE_LOG][256]; /* the last warnings */
 };
@@ -56,6 +57,12 @@ void scene_failures_abort(bool abort);
  * come out right. They are on CPU 1, so that CPU 0 is what it is without them.
  */
 bool scene_tx(void);
+
+/*
+ * SCENE_APP is in the environment: an application polls the ports of the cross handler whose poller
+ * is app, in every scene. Without it nobody comes, and softirq polls them.
+ */
+bool scene_app(void);
 
 /* Adds a mem port; partner NULL: none yet. */
 struct port *scene_port(struct scene *scene, const char *name, struct port *partner);
