@@ -416,6 +416,41 @@ static void merged_before_steering(void **state)
 	over_pollers(steered);
 }
 
+/* Each of the ports that it floods to gets what came: a copy of the chain for one of them. */
+static void flooded(enum poller poller)
+{
+	struct source source = {
+		.flows = 4, .burst = 64, .interval = 50 * NSEC_PER_USEC, .count = 1280};
+	static const struct bridge_config plain;
+	struct sink b = {0}, c = {0};
+	struct handler *bridge;
+	struct scene s;
+
+	scene_one(&s, poller);
+	assert_int_equal(bridge_create(s.engine, &plain, &bridge, NULL), 0);
+	c.port = scene_port(&s, "c", NULL);
+	assert_int_equal(engine_handler_set(s.engine, s.a, bridge, NULL), 0);
+	assert_int_equal(engine_handler_set(s.engine, s.b, bridge, NULL), 0);
+	assert_int_equal(engine_handler_set(s.engine, c.port, bridge, NULL), 0);
+	merge_on(&s, 0);
+	c.scene = &s;
+	sink_start(&c);
+	scene_pass(&s, &source, &b);
+	sink_stop(&c);
+	assert_int_equal(b.received, 1280);
+	assert_int_equal(c.received, 1280);
+	assert_int_equal(b.disorder + c.disorder, 0);
+	assert_int_equal(b.missing + c.missing, 0);
+	assert_true(PORT_SUM(s.a, merged) > 640);
+	scene_end(&s);
+}
+
+static void floods(void **state)
+{
+	(void)state;
+	over_pollers(flooded);
+}
+
 static uint32_t types_of(const struct port *port)
 {
 	return atomic_load(&port->queue[0].napi->record->gro);
@@ -554,6 +589,7 @@ int main(void)
 		cmocka_unit_test(nothing_stays_behind),
 		cmocka_unit_test(on_and_off_under_load),
 		cmocka_unit_test(merged_before_steering),
+		cmocka_unit_test(floods),
 		cmocka_unit_test(asked_and_in_force),
 		cmocka_unit_test(normal_batch),
 		cmocka_unit_test(nothing_waits_for_who_asked),
