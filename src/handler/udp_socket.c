@@ -40,48 +40,29 @@ static bool overlap(struct ip a, struct ip b)
 	return ip_is4(a) && ip_is4(b) && (ip_is_zero4(a) || ip_is_zero4(b));
 }
 
-/* How well it fits; 0: not at all. */
-static inline unsigned score(const struct udp_endpoint *e, struct ip to, uint16_t port,
-			     struct ip from, uint16_t from_port, uint16_t scope)
+static inline bool fits(const struct udp_endpoint *e, struct ip to, uint16_t port, struct ip from,
+			uint16_t from_port, uint16_t scope)
 {
-	unsigned found = 1;
-
 	if (e->local_port != port)
-		return 0;
-	if (ip_equal(e->local, to))
-		found += 2;
-	else if (ip_is_zero4(e->local) && ip_is4(to))
-		found += 1;
-	else if (!ip_is_zero(e->local))
-		return 0;
-	if (!e->peer_port)
-		return found;
-	if (e->peer_port != from_port || !ip_equal(e->peer, from) ||
-	    (e->peer_scope && e->peer_scope != scope))
-		return 0;
-	return found + 4;
+		return false;
+	if (!ip_equal(e->local, to) && !ip_is_zero(e->local) &&
+	    !(ip_is_zero4(e->local) && ip_is4(to)))
+		return false;
+	return !e->peer_port || (e->peer_port == from_port && ip_equal(e->peer, from) &&
+				 (!e->peer_scope || e->peer_scope == scope));
 }
 
+/* Bound sockets do not overlap, so there is none that would fit better. */
 struct udp_endpoint *udp_find(const struct udp *udp, struct ip to, uint16_t port, struct ip from,
 			      uint16_t from_port, uint16_t scope)
 {
-	struct udp_endpoint *_Atomic *at = &((struct udp *)udp)->bucket[port & (UDP_BUCKETS - 1)];
-	struct udp_endpoint *best = NULL;
-	unsigned most = 0;
+	struct udp_endpoint *_Atomic *bucket =
+		&((struct udp *)udp)->bucket[port & (UDP_BUCKETS - 1)];
+	struct udp_endpoint *e = atomic_load_explicit(bucket, memory_order_acquire);
 
-	for (;;) {
-		struct udp_endpoint *e = atomic_load_explicit(at, memory_order_acquire);
-		unsigned fits;
-
-		if (!e)
-			return best;
-		fits = score(e, to, port, from, from_port, scope);
-		if (fits > most) {
-			most = fits;
-			best = e;
-		}
-		at = &e->next;
-	}
+	while (e && !fits(e, to, port, from, from_port, scope))
+		e = atomic_load_explicit(&e->next, memory_order_acquire);
+	return e;
 }
 
 static struct udp_endpoint *_Atomic *bucket_of(struct udp *udp, uint16_t port)

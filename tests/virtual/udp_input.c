@@ -231,6 +231,74 @@ static void sums(void **state)
 	udp_scene_end(&u);
 }
 
+/* A super-packet from a sender on this host, of three datagrams: each is what was meant. */
+static void super_packet(void **state)
+{
+	static uint8_t data[250];
+	struct datagram whole = {four.from, four.to, data, sizeof(data)};
+	struct napi_udp *socket;
+	struct udp_scene u;
+	struct packet *p;
+	struct frame f;
+
+	(void)state;
+	udp_scene_begin(&u, true, 1, POLLER_SOFTIRQ);
+	socket = udp_bound(&u, "[::]:7");
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * 3);
+	frame_udp(&u, &f, &whole);
+	assert_int_equal(packet_alloc(&u.context->cache, &p, 1), 1);
+	memcpy(p->data, f.bytes, f.len);
+	p->len = p->total = f.len;
+	p->flags = PACKET_GSO | PACKET_CSUM_PARTIAL;
+	p->gso_type = 5; /* VIRTIO_NET_HDR_GSO_UDP_L4 */
+	p->gso_size = 100;
+	p->csum_start = 34;
+	p->csum_offset = 6;
+	assert_int_equal(mem_port_send(u.s.a, &p, 1), 1);
+	scene_run(&u.s, NSEC_PER_MSEC);
+	for (uint32_t at = 0; at < sizeof(data); at += 100) {
+		struct datagram part = {four.from, four.to, data + at, at < 200 ? 100 : 50};
+
+		assert_int_equal(receive(&u, socket, &part), 1);
+	}
+	udp_dropped_only(&u, DROP_MAX, 0);
+	assert_int_equal(PORT_SUM(u.s.a, delivered), 3);
+	napi_udp_close(socket);
+	udp_scene_end(&u);
+}
+
+/* What GRO has merged, where somebody has turned it on, is taken apart again. */
+static void merged(void **state)
+{
+	struct queue_settings on = {.gro_set = true, .gro = GRO_ON};
+	struct napi_udp *socket;
+	struct packet *v[20];
+	struct udp_scene u;
+	struct frame f;
+
+	(void)state;
+	udp_scene_begin(&u, true, 1, POLLER_SOFTIRQ);
+	assert_int_equal(engine_queue_set(u.s.engine, "a", -1, &on, NULL, NULL), 0);
+	socket = udp_bound(&u, "[::]:7");
+	frame_udp(&u, &f, &four);
+	f.bytes[14 + 6] = 0x40; /* or their ids would have to count */
+	frame_sums(&f);
+	assert_int_equal(packet_alloc(&u.context->cache, v, 20), 20);
+	for (int i = 0; i < 20; i++) {
+		memcpy(v[i]->data, f.bytes, f.len);
+		v[i]->len = v[i]->total = f.len;
+	}
+	assert_int_equal(mem_port_send(u.s.a, v, 20), 20);
+	scene_run(&u.s, NSEC_PER_MSEC);
+	assert_true(PORT_SUM(u.s.a, merged) > 0);
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(receive(&u, socket, &four), 1);
+	udp_dropped_only(&u, DROP_MAX, 0);
+	napi_udp_close(socket);
+	udp_scene_end(&u);
+}
+
 /* More extension headers than are looked behind. */
 static void endless_extensions(void **state)
 {
@@ -491,6 +559,8 @@ int main(void)
 		cmocka_unit_test(options_are_skipped),
 		cmocka_unit_test(wrong_frames),
 		cmocka_unit_test(sums),
+		cmocka_unit_test(super_packet),
+		cmocka_unit_test(merged),
 		cmocka_unit_test(endless_extensions),
 		cmocka_unit_test(arp_is_answered),
 		cmocka_unit_test(ipv4_conflict),
