@@ -386,6 +386,11 @@ static void nd_is_answered(void **state)
 
 	(void)state;
 	udp_scene_begin(&u, true, 1, POLLER_SOFTIRQ);
+	/* While it may yet turn out to be another's it overrides nothing. */
+	frame_nd(&u, &f, 135, "fd00::1", "ff02::1:ff00:2", "fd00::2", 0);
+	udp_inject(&u, &f);
+	assert_true(udp_take(&u, &f));
+	assert_int_equal(f.bytes[58], 0x40);
 	scene_run(&u.s, 3 * NSEC_PER_SEC);
 	while (udp_take(&u, &f))
 		;
