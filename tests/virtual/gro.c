@@ -8,6 +8,7 @@
 #include <core/engine.h>
 #include <core/gro.h>
 #include <core/napi.h>
+#include <napier/busy_poll.h>
 
 #define TICK_250 (4 * NSEC_PER_MSEC)
 /* From the end of a wait to the poll and out of it again. */
@@ -531,6 +532,35 @@ static void normal_batch(void **state)
 	scene_end(&s);
 }
 
+/* When an application's look is over it has all that came, also what GRO could hold for longer. */
+static void a_look_has_it_all(void **state)
+{
+	const struct busy_poll how = {.budget = 64};
+	struct packet *v[10];
+	struct context *context;
+	struct napi *napi;
+	struct scene s;
+
+	(void)state;
+	scene_virtual_only();
+	scene_begin(&s, true, 7, POLLER_APP);
+	merge_on(&s, 100 * NSEC_PER_MSEC);
+	napi = s.a->queue[0].napi;
+	scene_run(&s, NSEC_PER_MSEC);
+	assert_int_equal(engine_context_open(s.engine, &context), 0);
+	assert_int_equal(packet_alloc(&context->cache, v, 10), 10);
+	for (uint32_t i = 0; i < 10; i++)
+		scene_datagram(v[i], 3, i);
+	assert_int_equal(mem_port_send(s.a, v, 10), 10);
+	assert_int_equal(napi_busy_loop(napi, context, &how, NULL, NULL), 10);
+	assert_int_equal(gro_held(napi->gro), 0);
+	assert_int_equal(PORT_SUM(s.a, merged), 9);
+	assert_int_equal(mem_port_receive(s.b, v, 10), 10);
+	packet_free(&context->cache, v, 10);
+	engine_context_close(context);
+	scene_end(&s);
+}
+
 static bool token_free(void *arg)
 {
 	const struct napi *napi = arg;
@@ -593,6 +623,7 @@ int main(void)
 		cmocka_unit_test(asked_and_in_force),
 		cmocka_unit_test(normal_batch),
 		cmocka_unit_test(nothing_waits_for_who_asked),
+		cmocka_unit_test(a_look_has_it_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -240,20 +240,22 @@ static bool not_mine(void *arg)
 	return false;
 }
 
-/* One look of an application at n packets. When the NAPI is polled should it not come back, in ns.
+/*
+ * Ten packets come, and an application looks once, for `budget` of them. When the NAPI is polled
+ * should it not come back, in ns.
  */
-static int64_t looks(struct scene *s, uint32_t n, bool (*loop_end)(void *arg))
+static int64_t looks(struct scene *s, uint32_t budget, bool (*loop_end)(void *arg))
 {
-	const struct busy_poll how = {.budget = 64, .prefer = true};
+	const struct busy_poll how = {.budget = budget, .prefer = true};
 	struct napi *napi = s->a->queue[0].napi;
 	struct packet *v[PACKET_VECTOR_MAX];
 	struct context *context;
 	int64_t when;
 
 	assert_int_equal(engine_context_open(s->engine, &context), 0);
-	if (n)
-		stamped_send(s->a, context, n);
-	assert_int_equal(napi_busy_loop(napi, context, &how, loop_end, NULL), n);
+	stamped_send(s->a, context, 10);
+	assert_int_equal(napi_busy_loop(napi, context, &how, loop_end, NULL),
+			 budget < 10 ? budget : 10);
 	when = atomic_load(&napi->timer_at) - machine_now(s->machine);
 	assert_true(napi->irq_masked);
 	scene_run(s, 100 * NSEC_PER_MSEC);
@@ -281,9 +283,12 @@ static void app_suspends_with_what_it_wants(void **state)
 	scene_begin(&s, true, 9, POLLER_APP);
 	assert_int_equal(engine_queue_set(s.engine, "a", -1, &settings, NULL, NULL), 0);
 	scene_run(&s, 100 * NSEC_PER_MSEC);
-	assert_int_equal(looks(&s, 10, NULL), 20 * NSEC_PER_MSEC);
-	assert_int_equal(looks(&s, 10, not_mine), NSEC_PER_MSEC);
-	assert_int_equal(looks(&s, 10, NULL), 20 * NSEC_PER_MSEC);
+	assert_int_equal(looks(&s, 64, NULL), 20 * NSEC_PER_MSEC);
+	assert_int_equal(looks(&s, 64, not_mine), NSEC_PER_MSEC);
+	assert_int_equal(looks(&s, 64, NULL), 20 * NSEC_PER_MSEC);
+	/* With packets left, too: it is expected back. */
+	assert_int_equal(looks(&s, 4, NULL), 20 * NSEC_PER_MSEC);
+	assert_int_equal(looks(&s, 4, not_mine), NSEC_PER_MSEC);
 	scene_end(&s);
 }
 
