@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of neighbours at its limit. */
+/* The table of neighbours: how its entries age, and at its limit. */
 #include "test.h"
 
 #include <handler/neighbour.h>
@@ -72,10 +72,87 @@ static void gives_up_the_unused(void **state)
 	neighbours_destroy(t);
 }
 
+/* A second of its life. Whether a question is to be sent, and to which MAC address. */
+static bool second(struct neighbours *t, uint32_t now, uint64_t *mac)
+{
+	bool asks = false;
+
+	for (uint32_t i = 0; i < neighbours_places(t); i++) {
+		struct neighbour_question question;
+		struct packet *dropped;
+
+		if (neighbour_step(t, i, now, &question, &dropped)) {
+			assert_true(ip_equal(question.ip, address(1)));
+			asks = true;
+			*mac = question.mac;
+		}
+		assert_null(dropped);
+	}
+	return asks;
+}
+
+/* Known for 30 s; then, if it is still used, asked by itself; and given up when it is silent. */
+static void ages(void **state)
+{
+	const uint64_t seed[2] = {0x243f6a8885a308d3, 0x13198a2e03707344};
+	struct neighbours *t;
+	uint32_t now = NOW;
+	uint64_t mac;
+
+	(void)state;
+	assert_int_equal(neighbours_create(LIMIT, seed, &t), 0);
+	assert_true(wanted(t, address(1)));
+	for (int used = 0; used < 2; used++) {
+		for (int i = 1; i < NEIGHBOUR_REACHABLE_S; i++)
+			assert_false(second(t, ++now, &mac));
+		assert_false(second(t, ++now, &mac)); /* stale now, which asks nobody */
+		for (int i = 0; i < 5; i++)
+			assert_false(second(t, ++now, &mac));
+		assert_int_equal(neighbour_find(t, 0, address(1), now, &mac), NEIGHBOUR_KNOWN);
+		mac = 0;
+		assert_true(second(t, ++now, &mac));
+		assert_int_equal(mac, 0x020000000002);
+		/* It answers the first time, and the second time not. */
+		if (!used)
+			neighbour_confirm(t, 0, address(1), mac, NEIGHBOUR_ANSWER, now);
+	}
+	for (int i = 1; i < NEIGHBOUR_PROBES; i++) {
+		assert_int_equal(neighbour_find(t, 0, address(1), now, &mac), NEIGHBOUR_KNOWN);
+		assert_true(second(t, ++now, &mac));
+	}
+	assert_false(second(t, ++now, &mac));
+	assert_int_equal(neighbour_find(t, 0, address(1), now, &mac), NEIGHBOUR_GONE);
+	assert_int_equal(atomic_load(&t->unresolved), 1);
+	assert_false(second(t, ++now, &mac));
+	assert_int_equal(neighbour_find(t, 0, address(1), now, &mac), NEIGHBOUR_ASK);
+	assert_int_equal(atomic_load(&t->entries), 0);
+	neighbours_destroy(t);
+}
+
+/* Without use it is forgotten, and nobody is asked. */
+static void is_forgotten(void **state)
+{
+	const uint64_t seed[2] = {0x243f6a8885a308d3, 0x13198a2e03707344};
+	struct neighbours *t;
+	uint64_t mac;
+
+	(void)state;
+	assert_int_equal(neighbours_create(LIMIT, seed, &t), 0);
+	assert_true(wanted(t, address(1)));
+	for (uint32_t i = 1; i < NEIGHBOUR_REACHABLE_S + NEIGHBOUR_STALE_S; i++)
+		assert_false(second(t, NOW + i, &mac));
+	assert_int_equal(atomic_load(&t->entries), 1);
+	assert_false(second(t, NOW + NEIGHBOUR_REACHABLE_S + NEIGHBOUR_STALE_S, &mac));
+	assert_int_equal(atomic_load(&t->entries), 0);
+	neighbours_destroy(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gives_up_the_unused),
+		cmocka_unit_test(ages),
+		cmocka_unit_test(is_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#include <core/napi.h>
+
 static struct port *hosted(struct scene *s, struct handler *host, const char *name)
 {
 	struct port *port = scene_port(s, name, NULL);
@@ -108,6 +110,24 @@ static void other_end_comes_and_goes(bool virtual, enum poller poller)
 	scene_end(&s);
 }
 
+/* A port merges what its other end takes in one piece, as long as it has that. */
+static void merges_for_its_other_end(void **state)
+{
+	struct handler *host;
+	struct scene s;
+
+	(void)state;
+	host = host_begin(&s, true, POLLER_SOFTIRQ);
+	s.b->features |= PORT_TX_CSUM | PORT_TX_GSO;
+	assert_int_equal(atomic_load(&s.a->queue[0].napi->gro_types), 0);
+	assert_int_equal(host_pair(host, s.a, s.b, NULL), 0);
+	assert_int_equal(atomic_load(&s.a->queue[0].napi->gro_types), GRO_TCP);
+	assert_int_equal(atomic_load(&s.b->queue[0].napi->gro_types), 0);
+	assert_int_equal(engine_handler_set(s.engine, s.b, NULL, NULL), 0);
+	assert_int_equal(atomic_load(&s.a->queue[0].napi->gro_types), 0);
+	scene_end(&s);
+}
+
 static void pairs_virtual(enum poller poller)
 {
 	pairs(true, poller);
@@ -168,6 +188,7 @@ int main(void)
 		cmocka_unit_test(pairs_on_both),
 		cmocka_unit_test(goes_on_both),
 		cmocka_unit_test(refuses),
+		cmocka_unit_test(merges_for_its_other_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,8 @@
 /* Sockets: what they are bound and connected to, their limits, what they send, and their end. */
 #include "udp_scene.h"
 
+#include <handler/udp.h>
+
 #include <poll.h>
 
 static const char text[] = "some bytes";
@@ -258,6 +260,69 @@ static void receive_limit(void **state)
 	napi_udp_close(socket);
 	napi_udp_close(other);
 	udp_scene_end(&u);
+}
+
+/* Of a vector that has no room as a whole its first packets get in, and no more than have room. */
+static void vector_at_the_limit(void **state)
+{
+	struct napi_udp_config config = {.receive_max = 5};
+	struct napi_udp_address a = udp_address("10.0.0.2:7");
+	struct napi_udp_message v[NAPI_UDP_VECTOR_MAX];
+	struct packet *burst[8];
+	struct napi_udp_stats stats;
+	struct napi_udp *socket;
+	struct udp_scene u;
+
+	(void)state;
+	udp_scene_begin(&u, true, 1, POLLER_SOFTIRQ);
+	socket = udp_open(&u, &config);
+	assert_int_equal(napi_udp_bind(socket, &a), 0);
+	assert_int_equal(packet_alloc(&u.context->cache, burst, 8), 8);
+	for (uint32_t i = 0; i < 8; i++) {
+		char data = (char)i;
+		const struct datagram d = {"10.0.0.1:1000", "10.0.0.2:7", &data, 1};
+		struct frame f;
+
+		frame_udp(&u, &f, &d);
+		memcpy(burst[i]->data, f.bytes, f.len);
+		burst[i]->len = burst[i]->total = f.len;
+	}
+	assert_int_equal(mem_port_send(u.s.a, burst, 8), 8);
+	scene_run(&u.s, NSEC_PER_MSEC);
+	napi_udp_stats_read(socket, &stats);
+	assert_int_equal(stats.queued, 5);
+	assert_int_equal(stats.dropped, 3);
+	assert_int_equal(napi_udp_recv(socket, u.context, v, NAPI_UDP_VECTOR_MAX), 5);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(v[i].data[0], i);
+	napi_udp_release(socket, u.context, v, 5);
+	napi_udp_close(socket);
+	udp_scene_end(&u);
+}
+
+/* A socket polls no NAPI of a port that has been removed, or taken from the handler. */
+static void a_port_is_forgotten(void **state)
+{
+	struct napi_udp *socket;
+	struct udp_scene u;
+
+	(void)state;
+	for (int removes = 0; removes < 2; removes++) {
+		udp_scene_begin(&u, true, 1, POLLER_APP);
+		socket = udp_bound(&u, "10.0.0.2:7");
+		inject_udp(&u, "10.0.0.1:1000", "10.0.0.2:7");
+		assert_ptr_equal(atomic_load(&socket->napi), u.s.a->queue[0].napi);
+		if (removes)
+			assert_int_equal(engine_port_remove(u.s.engine, u.s.a, NULL), 0);
+		else
+			assert_int_equal(engine_handler_set(u.s.engine, u.s.a, NULL, NULL), 0);
+		assert_null(atomic_load(&socket->napi));
+		got(&u, socket, 1);
+		napi_udp_close(socket);
+		if (removes)
+			u.s.a = scene_port(&u.s, "a", NULL);
+		udp_scene_end(&u);
+	}
 }
 
 /* However they behave, sockets leave half of the frames to the ports. */
@@ -636,15 +701,25 @@ static void address_errors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bind_errors),	     cmocka_unit_test(ephemeral_ports),
-		cmocka_unit_test(connect_errors),    cmocka_unit_test(address_text),
-		cmocka_unit_test(whose_it_is),	     cmocka_unit_test(receive_limit),
-		cmocka_unit_test(sum_of_limits),     cmocka_unit_test(readiness),
-		cmocka_unit_test(send_errors),	     cmocka_unit_test(what_is_sent),
-		cmocka_unit_test(echo_in_place),     cmocka_unit_test(part_of_a_vector),
-		cmocka_unit_test(neighbour_answers), cmocka_unit_test(neighbour_is_away),
-		cmocka_unit_test(refused),	     cmocka_unit_test(port_goes),
+		cmocka_unit_test(bind_errors),
+		cmocka_unit_test(ephemeral_ports),
+		cmocka_unit_test(connect_errors),
+		cmocka_unit_test(address_text),
+		cmocka_unit_test(whose_it_is),
+		cmocka_unit_test(receive_limit),
+		cmocka_unit_test(sum_of_limits),
+		cmocka_unit_test(readiness),
+		cmocka_unit_test(send_errors),
+		cmocka_unit_test(what_is_sent),
+		cmocka_unit_test(echo_in_place),
+		cmocka_unit_test(part_of_a_vector),
+		cmocka_unit_test(neighbour_answers),
+		cmocka_unit_test(neighbour_is_away),
+		cmocka_unit_test(refused),
+		cmocka_unit_test(port_goes),
 		cmocka_unit_test(address_errors),
+		cmocka_unit_test(vector_at_the_limit),
+		cmocka_unit_test(a_port_is_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
