@@ -282,11 +282,10 @@ static int path_run(struct rate *r, unsigned which, struct error *err)
 	int ret;
 
 	if (config.cpu < 0) {
-		figures_note(
-			r->figures,
-			"Left out: %s: who polls without end has a CPU of its own, the program "
-			"another, the generator a third: there are not as many.",
-			path->name);
+		figures_note(r->figures,
+			     "Left out: %s: it, the program and the generator have a CPU each, and "
+			     "there are not as many.",
+			     path->name);
 		return 0;
 	}
 	ret = udp_path_start(path, &config, &run, err);

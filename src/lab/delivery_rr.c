@@ -85,7 +85,7 @@ static int program_cpu(const struct rr *r, const struct udp_path *path, bool spi
 
 	if (path->kind != UDP_ENGINE || path->poller != POLLER_BUSY_POLL)
 		return plan->cpu;
-	return plan->spare >= 0 || spins ? plan->spare : bench_apart(plan);
+	return plan->spare >= 0 || spins ? plan->spare : plan->apart;
 }
 
 static struct figures_row *row_of(struct rr *r, const struct udp_path *path, bool spins)
@@ -258,11 +258,11 @@ static int run_one(struct rr *r, unsigned which, struct histogram *round, struct
 	struct udp_path_run run;
 	int ret;
 
-	if (config.cpu < 0) {
+	if (config.cpu < 0 || (spins && r->plan->apart < 0)) {
 		figures_note(r->figures,
-			     "Left out: %s with a client that spins: each of the two has a CPU of "
-			     "its own, and the program needs a third, which there is not.",
-			     path->name);
+			     "Left out: %s, client %s: who polls without end has a CPU of its own, "
+			     "and there are not as many.",
+			     path->name, spins ? "spins" : "sleeps");
 		return 0;
 	}
 	ret = udp_path_start(path, &config, &run, err);

@@ -120,12 +120,17 @@ struct moment {
 	uint64_t polls, packets;
 };
 
-/* Who spins leaves its CPU to nobody: then the near program has to be elsewhere. */
+/*
+ * Who polls without end leaves its CPU to nobody: then the near program is elsewhere, with the far
+ * one if need be. -1: there is no other CPU.
+ */
 static int near_cpu(const struct stream *s, const struct path *path)
 {
+	const struct bench_plan *plan = s->plan;
+
 	if (path->host.kind == HOST_PATH_NAPIER && path->host.poller == POLLER_BUSY_POLL)
-		return bench_apart(s->plan);
-	return s->plan->cpu;
+		return plan->spare >= 0 ? plan->spare : plan->apart;
+	return plan->cpu;
 }
 
 /*
@@ -284,6 +289,11 @@ static int path_run(struct stream *s, unsigned which, struct error *err)
 	int ret;
 
 	host_path_name(&paths[which].host, name, sizeof(name));
+	if (near_cpu(s, &paths[which]) < 0) {
+		figures_note(s->figures, "Left out: %s, %s: there is no CPU for the programs.",
+			     name, direction(which));
+		return 0;
+	}
 	ret = host_path_start(&s->site, &paths[which].host, &host, err);
 	if (ret == -EOPNOTSUPP) {
 		figures_note(s->figures, "Left out: %s, %s: %.200s.", name, direction(which),

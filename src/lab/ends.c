@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+
+#include "lab/cputime.h"
 #include "lab/ends.h"
+
+enum { THREADS = 64 };
 
 const uint8_t ends_far_mac[6] = {2, 0, 0, 0, 0, 1}, ends_near_mac[6] = {2, 0, 0, 0, 0, 2};
 
@@ -49,4 +56,23 @@ int ends_open(const char *rundir, struct ends *ends, struct error *err)
 void ends_close(struct ends *ends)
 {
 	netlab_close(ends->lab);
+}
+
+int ends_threads_place(const struct ends *ends, int cpu, struct error *err)
+{
+	pid_t pids[THREADS];
+	char prefix[32];
+	cpu_set_t set;
+	unsigned n;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	snprintf(prefix, sizeof(prefix), "napi/%.15s-", ends->near);
+	n = cputime_threads_find(prefix, pids, THREADS);
+	if (!n)
+		return error_set(err, -EOPNOTSUPP, "the kernel started no NAPI threads for %s",
+				 ends->near);
+	for (unsigned i = 0; i < n; i++)
+		sched_setaffinity(pids[i], sizeof(set), &set);
+	return 0;
 }

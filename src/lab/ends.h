@@ -33,6 +33,9 @@ struct ends {
 int ends_open(const char *rundir, struct ends *ends, struct error *err);
 void ends_close(struct ends *ends);
 
+/* The kernel's threads of the near interface's NAPIs; -EOPNOTSUPP: there are none. */
+int ends_threads_place(const struct ends *ends, int cpu, struct error *err);
+
 /* Descriptors of the namespaces. */
 static inline int ends_far_fd(const struct ends *ends)
 {

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "lab/clock.h"
-#include "lab/cputime.h"
 #include "lab/host_path.h"
 
 #define PATIENCE (10 * NSEC_PER_SEC)
 #define AGAIN (100 * NSEC_PER_MSEC)
-
-enum { THREADS = 64 };
 
 void host_path_name(const struct host_path_config *config, char *name, size_t size)
 {
@@ -23,26 +19,6 @@ void host_path_name(const struct host_path_config *config, char *name, size_t si
 		snprintf(name, size, "kernel, %s%s%s",
 			 config->threaded ? "threaded NAPI" : "softirq", gro,
 			 config->uncut ? ", uncut" : "");
-}
-
-static int threads_place(const struct host_path_site *site, struct error *err)
-{
-	const char *near = site->ends->near;
-	pid_t pids[THREADS];
-	char prefix[32];
-	cpu_set_t set;
-	unsigned n;
-
-	CPU_ZERO(&set);
-	CPU_SET(site->cpu, &set);
-	snprintf(prefix, sizeof(prefix), "napi/%s-", near);
-	n = cputime_threads_find(prefix, pids, THREADS);
-	if (!n)
-		return error_set(err, -EOPNOTSUPP, "the kernel started no NAPI threads for %s",
-				 near);
-	for (unsigned i = 0; i < n; i++)
-		sched_setaffinity(pids[i], sizeof(set), &set);
-	return 0;
 }
 
 /* What the kernel sends is cut at the cable, as it would be for a wire, unless it is not to be. */
@@ -70,7 +46,7 @@ static int kernel_start(struct host_path *path, struct error *err)
 	if (ret)
 		return error_set(err, -EOPNOTSUPP, "the kernel's NAPI cannot be threaded here (%s)",
 				 strerror(-ret));
-	return threads_place(site, err);
+	return ends_threads_place(ends, site->cpu, err);
 }
 
 static int napier_start(struct host_path *path, struct error *err)

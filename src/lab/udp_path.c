@@ -1,36 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
-#include <sched.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "lab/cputime.h"
 #include "lab/udp_path.h"
 
 /*
  * An application that prefers busy polling keeps interrupts off by coming back: this is how long
  * the kernel waits for it, and how often.
  */
-enum { DEFER = 100, FLUSH_NS = 20000, THREADS = 64 };
-
-static int threads_place(const struct ends *ends, int cpu, struct error *err)
-{
-	pid_t pids[THREADS];
-	char prefix[32];
-	cpu_set_t set;
-	unsigned n;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	snprintf(prefix, sizeof(prefix), "napi/%.15s-", ends->near);
-	n = cputime_threads_find(prefix, pids, THREADS);
-	if (!n)
-		return error_set(err, -EOPNOTSUPP, "the kernel started no NAPI threads for %s",
-				 ends->near);
-	for (unsigned i = 0; i < n; i++)
-		sched_setaffinity(pids[i], sizeof(set), &set);
-	return 0;
-}
+enum { DEFER = 100, FLUSH_NS = 20000 };
 
 static int interface_set(const struct udp_path_run *run, bool on, struct error *err)
 {
@@ -45,7 +22,7 @@ static int interface_set(const struct udp_path_run *run, bool on, struct error *
 	if (ret || run->path->softirq != UDP_SOFTIRQ_THREADED)
 		return ret;
 	ret = netlab_threaded_set(ends->lab, ends->near_ns, ends->near, on, err);
-	return ret || !on ? ret : threads_place(ends, cpu, err);
+	return ret || !on ? ret : ends_threads_place(ends, cpu, err);
 }
 
 int udp_path_start(const struct udp_path *path, const struct udp_server_config *config,
