@@ -167,7 +167,7 @@ static void cpu_take(int cpu)
 	CPU_ZERO(&set);
 	CPU_SET((size_t)cpu, &set);
 	if (sched_setaffinity(0, sizeof(set), &set))
-		err(1, "--cpu=%d", cpu);
+		errx(1, "--cpu=%d: this process may not run there (see: nproc)", cpu);
 }
 
 /*
