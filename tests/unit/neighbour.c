@@ -129,6 +129,29 @@ static void ages(void **state)
 	neighbours_destroy(t);
 }
 
+/* RFC 4861, 7.2.5: what does not override is no news but that what is known is doubtful. */
+static void overrides(void **state)
+{
+	const uint64_t seed[2] = {0x243f6a8885a308d3, 0x13198a2e03707344};
+	struct neighbours *t;
+	uint64_t mac;
+
+	(void)state;
+	assert_int_equal(neighbours_create(LIMIT, seed, &t), 0);
+	assert_true(wanted(t, address(1)));
+	assert_null(neighbour_confirm(t, 0, address(1), 7, NEIGHBOUR_ANSWER, NOW));
+	assert_int_equal(neighbour_find(t, 0, address(1), NOW, &mac), NEIGHBOUR_KNOWN);
+	assert_int_equal(mac, 0x020000000002);
+	/* Stale and used after that: it is asked. */
+	assert_int_equal(neighbour_find(t, 0, address(1), NOW + 1, &mac), NEIGHBOUR_KNOWN);
+	assert_true(second(t, NOW + 1, &mac));
+	assert_null(neighbour_confirm(t, 0, address(1), 7, NEIGHBOUR_OVERRIDE, NOW + 1));
+	assert_int_equal(neighbour_find(t, 0, address(1), NOW + 1, &mac), NEIGHBOUR_KNOWN);
+	assert_int_equal(mac, 7);
+	neighbours_purge(t, 0);
+	neighbours_destroy(t);
+}
+
 /* Without use it is forgotten, and nobody is asked. */
 static void is_forgotten(void **state)
 {
@@ -153,6 +176,7 @@ int main(void)
 		cmocka_unit_test(gives_up_the_unused),
 		cmocka_unit_test(ages),
 		cmocka_unit_test(is_forgotten),
+		cmocka_unit_test(overrides),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
