@@ -96,7 +96,11 @@ struct engine_config {
 
 /* -EINVAL, -ERANGE, -ENAMETOOLONG (a path of more than 255 bytes), -ENOMEM, and what files say. */
 int engine_create(const struct engine_config *config, struct engine **out, struct error *err);
-/* Closes all ports; returns when every runner has ended. Handlers made for it are destroyed. */
+/*
+ * Closes all ports; returns when every runner has ended, and every application's thread is outside of
+ * napi_busy_loop. Handlers made for it are destroyed. A context that is still open is good for
+ * engine_context_close only, and that not beside this call.
+ */
 void engine_destroy(struct engine *engine);
 
 /*

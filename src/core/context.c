@@ -126,5 +126,14 @@ void context_leave(struct context *context)
 
 void engine_context_close(struct context *context)
 {
-	context_destroy(context);
+	if (!context->engine)
+		free(context); /* its engine is gone, and all packets with it */
+	else
+		context_destroy(context);
+}
+
+void contexts_orphan(struct engine *engine)
+{
+	for (struct context *context = engine->context_list; context; context = context->next)
+		context->engine = NULL;
 }

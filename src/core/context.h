@@ -9,5 +9,7 @@
 int context_create(struct engine *engine, struct context **out);
 /* Its runner has ended. */
 void context_destroy(struct context *context);
+/* Control context, at the end: what applications have still open is only to be freed. */
+void contexts_orphan(struct engine *engine);
 
 #endif

@@ -296,6 +296,7 @@ void engine_destroy(struct engine *engine)
 	for (uint32_t i = 0; engine->softnet && i < engine->cpus; i++)
 		softnet_stop(&engine->softnet[i]);
 	context_destroy(engine->context);
+	contexts_orphan(engine);
 	engine_steer_end(engine);
 	pool_destroy(engine->pool);
 	if (engine->counters)

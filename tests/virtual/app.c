@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The poller app: what an application's look does, what wakes the NAPI when the application does
+ * not come back, and that the two never poll at once. On the virtual machine the test itself is the
+ * application, outside of all runners; on the host it has a thread.
+ */
+#include "scene.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <unistd.h>
+
+struct application {
+	struct scene s;
+	struct context *context;
+	struct napi *napi;
+};
+
+static void begin(struct application *app, enum poller poller)
+{
+	/* One packet a microsecond, so that a poll of eight is not over at once. */
+	scene_begin_exact(&app->s, (struct engine_config){.poller = poller});
+	app->napi = app->s.a->queue[0].napi;
+	assert_int_equal(engine_context_open(app->s.engine, &app->context), 0);
+	scene_run(&app->s, NSEC_PER_MSEC);
+}
+
+static void end(struct application *app)
+{
+	engine_context_close(app->context);
+	scene_end(&app->s);
+}
+
+static void set(struct application *app, const struct queue_settings *settings)
+{
+	struct error err = {0};
+
+	if (engine_queue_set(app->s.engine, "a", -1, settings, NULL, &err))
+		fail_msg("%s", err.text);
+	scene_run(&app->s, 100 * NSEC_PER_USEC);
+}
+
+static void deferral_set(struct application *app, uint32_t defer, uint32_t flush, uint32_t suspend)
+{
+	set(app, &(struct queue_settings){
+			 .napi_defer_hard_irqs_set = true,
+			 .napi_defer_hard_irqs = defer,
+			 .gro_flush_timeout_set = true,
+			 .gro_flush_timeout = flush,
+			 .irq_suspend_timeout_set = true,
+			 .irq_suspend_timeout = suspend,
+		 });
+}
+
+/* So many packets come in by port a, each with its interrupt. */
+static void arrive(struct application *app, uint32_t n)
+{
+	struct packet *v[PACKET_VECTOR_MAX];
+
+	assert_int_equal(packet_alloc(&app->context->cache, v, n), n);
+	for (uint32_t i = 0; i < n; i++) {
+		memset(v[i]->data, 2, SCENE_FRAME);
+		v[i]->len = v[i]->total = SCENE_FRAME;
+	}
+	assert_int_equal(mem_port_send(app->s.a, v, n), n);
+}
+
+/* What came out at port b is taken away. */
+static void clear(struct application *app)
+{
+	struct packet *v[PACKET_VECTOR_MAX];
+	uint32_t n;
+
+	while ((n = mem_port_receive(app->s.b, v, PACKET_VECTOR_MAX)))
+		packet_free(&app->context->cache, v, n);
+}
+
+static int look(struct application *app, bool prefer, uint32_t budget)
+{
+	struct busy_poll how = {.prefer = prefer, .budget = budget};
+
+	return napi_busy_loop(app->napi, app->context, &how, NULL, NULL);
+}
+
+/* Whether so many have been received after so long, and not before. */
+static void received_after(struct application *app, uint64_t received, int64_t ns)
+{
+	scene_run(&app->s, ns - 5 * NSEC_PER_USEC);
+	assert_true(PORT_SUM(app->s.a, received) < received);
+	scene_run(&app->s, 15 * NSEC_PER_USEC);
+	assert_int_equal(PORT_SUM(app->s.a, received), received);
+	clear(app);
+}
+
+static void received_at_once(struct application *app, uint64_t received)
+{
+	scene_run(&app->s, 15 * NSEC_PER_USEC);
+	assert_int_equal(PORT_SUM(app->s.a, received), received);
+	clear(app);
+}
+
+static void a_look(void **state)
+{
+	struct application app;
+
+	(void)state;
+	begin(&app, POLLER_APP);
+	assert_int_equal(look(&app, false, 0), 0);
+	arrive(&app, 20);
+	assert_int_equal(look(&app, false, 0), BUSY_POLL_BUDGET);
+	/* It left some, so softirq goes on, and has the token now. */
+	assert_int_equal(look(&app, false, 0), -EAGAIN);
+	received_at_once(&app, 20);
+	arrive(&app, 5);
+	assert_int_equal(look(&app, false, 3), 3);
+	received_at_once(&app, 25);
+	arrive(&app, 5);
+	assert_int_equal(look(&app, false, NAPI_WEIGHT_MAX), 5);
+	assert_int_equal(PORT_SUM(app.s.a, received), 30);
+	clear(&app);
+	end(&app);
+}
+
+static bool enough(void *arg)
+{
+	return ++*(int *)arg == 3;
+}
+
+static void ends_when_told(void **state)
+{
+	struct busy_poll how = {.usecs = 1000, .budget = 2};
+	struct application app;
+	int asked = 0;
+
+	(void)state;
+	begin(&app, POLLER_APP);
+	arrive(&app, 20);
+	assert_int_equal(napi_busy_loop(app.napi, app.context, &how, enough, &asked), 6);
+	assert_int_equal(asked, 3);
+	received_at_once(&app, 20);
+	end(&app);
+}
+
+static void refuses(void **state)
+{
+	struct application app;
+
+	(void)state;
+	for (unsigned poller = 0; poller < POLLER_RUNNER_MAX; poller++) {
+		begin(&app, (enum poller)poller);
+		assert_int_equal(look(&app, true, 0), -EOPNOTSUPP);
+		end(&app);
+	}
+	begin(&app, POLLER_APP);
+	assert_int_equal(napi_disable(app.napi, NSEC_PER_SEC), 0);
+	assert_int_equal(look(&app, true, 0), -EAGAIN);
+	arrive(&app, 1);
+	assert_int_equal(look(&app, true, 0), -EAGAIN);
+	assert_int_equal(PORT_SUM(app.s.a, received), 0);
+	assert_int_equal(napi_enable(app.napi), 0);
+	received_at_once(&app, 1);
+	end(&app);
+}
+
+/* While it comes back there is no interrupt; when it does not, there is one poll in time. */
+static void suspends(void **state)
+{
+	struct application app;
+	uint64_t polls, before;
+
+	(void)state;
+	begin(&app, POLLER_APP);
+	deferral_set(&app, 0, 0, NSEC_PER_MSEC);
+	arrive(&app, 2);
+	assert_int_equal(look(&app, true, 0), 2);
+	polls = PORT_SUM(app.s.a, polls);
+	for (uint32_t i = 0; i < 10; i++) {
+		arrive(&app, 3);
+		scene_run(&app.s, 900 * NSEC_PER_USEC);
+		assert_int_equal(PORT_SUM(app.s.a, polls), polls + i);
+		assert_int_equal(look(&app, true, 0), 3);
+		clear(&app);
+	}
+	before = PORT_SUM(app.s.a, received);
+	arrive(&app, 1);
+	received_after(&app, before + 1, NSEC_PER_MSEC);
+	/* It stays away: interrupts are on again. */
+	arrive(&app, 1);
+	received_at_once(&app, before + 2);
+	end(&app);
+}
+
+/* Without having found anything: by the other two settings. */
+static void defers_after_a_look_in_vain(void **state)
+{
+	struct application app;
+	uint64_t polls;
+
+	(void)state;
+	begin(&app, POLLER_APP);
+	deferral_set(&app, 2, 100000, NSEC_PER_MSEC);
+	arrive(&app, 1);
+	assert_int_equal(look(&app, true, 0), 1);
+	assert_int_equal(look(&app, true, 0), 0);
+	arrive(&app, 1);
+	received_after(&app, 2, 100 * NSEC_PER_USEC);
+	/*
+	 * That poll had one: two more, in vain, until interrupts are on; and one for the packet's
+	 * interrupt, which was remembered.
+	 */
+	polls = PORT_SUM(app.s.a, polls);
+	scene_run(&app.s, NSEC_PER_MSEC);
+	assert_int_equal(PORT_SUM(app.s.a, polls), polls + 2 + 1);
+	arrive(&app, 1);
+	received_at_once(&app, 3);
+	end(&app);
+}
+
+/* napi_defer_hard_irqs holds whoever polls. */
+static void defers_with(enum poller poller)
+{
+	struct application app;
+	uint64_t polls;
+
+	if (poller == POLLER_BUSY_POLL) /* has no interrupts to defer */
+		return;
+	begin(&app, poller);
+	deferral_set(&app, 3, 100000, 0);
+	scene_run(&app.s, NSEC_PER_MSEC);
+	polls = PORT_SUM(app.s.a, polls);
+	arrive(&app, 1);
+	received_at_once(&app, 1);
+	arrive(&app, 1);
+	received_after(&app, 2, 90 * NSEC_PER_USEC);
+	scene_run(&app.s, NSEC_PER_MSEC);
+	assert_int_equal(PORT_SUM(app.s.a, polls), polls + 2 + 3 + 1);
+	arrive(&app, 1);
+	received_at_once(&app, 3);
+	deferral_set(&app, 0, 0, 0);
+	scene_run(&app.s, NSEC_PER_MSEC);
+	arrive(&app, 1);
+	received_at_once(&app, 4);
+	arrive(&app, 1);
+	received_at_once(&app, 5);
+	end(&app);
+}
+
+static void defers(void **state)
+{
+	(void)state;
+	over_pollers(defers_with);
+}
+
+/* Suspended, with a packet that waits: it is taken along, wherever polling goes. */
+static void switches_while_suspended(enum poller poller)
+{
+	struct queue_settings to = {.poller_set = true, .poller = poller};
+	struct application app;
+
+	begin(&app, POLLER_APP);
+	deferral_set(&app, 5, 200000000, 500000000);
+	arrive(&app, 1);
+	assert_int_equal(look(&app, true, 0), 1);
+	arrive(&app, 1);
+	if (poller == POLLER_APP) {
+		assert_int_equal(napi_disable(app.napi, NSEC_PER_SEC), 0);
+		assert_int_equal(napi_enable(app.napi), 0);
+	}
+	set(&app, &to);
+	assert_int_equal(PORT_SUM(app.s.a, received), 2);
+	clear(&app);
+	if (poller != POLLER_APP)
+		assert_int_equal(look(&app, true, 0), -EOPNOTSUPP);
+	to.poller = POLLER_APP;
+	set(&app, &to);
+	scene_run(&app.s, 3 * NSEC_PER_SEC);
+	arrive(&app, 1);
+	assert_int_equal(look(&app, true, 0), 1);
+	clear(&app);
+	assert_int_equal(engine_port_remove(app.s.engine, app.s.a, NULL), 0);
+	end(&app);
+}
+
+static void switches(void **state)
+{
+	(void)state;
+	over_pollers(switches_while_suspended);
+}
+
+/* An application that prefers to poll gets what softirq is saturated with. */
+struct eager {
+	struct application *app;
+	uint32_t found, looks;
+};
+
+static struct step eager_step(void *arg)
+{
+	struct eager *eager = arg;
+	struct busy_poll how = {.usecs = 5, .prefer = true};
+	int rc = napi_busy_loop(eager->app->napi, eager->app->context, &how, NULL, NULL);
+
+	eager->looks++;
+	if (rc > 0)
+		eager->found += (uint32_t)rc;
+	return STEP(STEP_YIELD);
+}
+
+static void is_handed_what_is_saturated(void **state)
+{
+	struct application app;
+	struct eager eager = {.app = &app};
+	struct runner_config config = {.name = "eager", .step = eager_step, .arg = &eager};
+	struct source source = {.scene = &app.s, .burst = 64, .interval = 20 * NSEC_PER_USEC};
+	struct sink sink = {.scene = &app.s};
+	struct runner *runner;
+
+	(void)state;
+	begin(&app, POLLER_APP);
+	source.port = app.s.a;
+	sink.port = app.s.b;
+	sink_start(&sink);
+	source_start(&source);
+	scene_run(&app.s, 10 * NSEC_PER_MSEC);
+	assert_int_equal(runner_start(app.s.machine, &config, &runner, NULL), 0);
+	scene_run(&app.s, 50 * NSEC_PER_MSEC);
+	assert_true(eager.found > 100);
+	assert_true(PORT_SUM(app.s.a, received) > eager.found / 2);
+	/* Control gets its turn beside it. */
+	assert_int_equal(napi_disable(app.napi, 10 * NSEC_PER_MSEC), 0);
+	assert_int_equal(napi_enable(app.napi), 0);
+	runner_stop(runner);
+	source_stop(&source);
+	scene_drain(&app.s, app.s.a, source.sent);
+	scene_run(&app.s, NSEC_PER_MSEC);
+	sink_stop(&sink);
+	assert_int_equal(sink.disorder, 0);
+	end(&app);
+}
+
+/* The host: an application's thread, which looks for long and comes back at once. */
+struct thread {
+	struct scene s;
+	pthread_t thread;
+	struct napi *_Atomic napi; /* NULL: the port goes, or has gone */
+	struct context *context;
+	uint32_t usecs;
+	bool prefer;
+	_Atomic bool stop;
+	_Atomic uint32_t looks, found;
+	_Atomic int error;
+};
+
+static bool thread_told(void *arg)
+{
+	return atomic_load(&((struct thread *)arg)->stop);
+}
+
+static void *thread_main(void *arg)
+{
+	struct thread *t = arg;
+	struct busy_poll how = {.usecs = t->usecs, .prefer = t->prefer};
+
+	while (!atomic_load(&t->stop)) {
+		struct napi *napi;
+		int rc = 0;
+
+		context_enter(t->context);
+		napi = atomic_load(&t->napi);
+		if (napi)
+			rc = napi_busy_loop(napi, t->context, &how, thread_told, t);
+		context_leave(t->context);
+		atomic_fetch_add(&t->looks, 1);
+		if (rc > 0)
+			atomic_fetch_add(&t->found, (uint32_t)rc);
+		else if (rc < 0 && rc != -EAGAIN && rc != -EOPNOTSUPP)
+			atomic_store(&t->error, rc);
+		if (!napi)
+			usleep(1000);
+	}
+	return NULL;
+}
+
+static void thread_start(struct thread *t)
+{
+	atomic_store(&t->stop, false);
+	atomic_store(&t->napi, t->s.a->queue[0].napi);
+	assert_int_equal(pthread_create(&t->thread, NULL, thread_main, t), 0);
+}
+
+static void thread_end(struct thread *t)
+{
+	atomic_store(&t->stop, true);
+	assert_int_equal(pthread_join(t->thread, NULL), 0);
+	assert_int_equal(atomic_load(&t->error), 0);
+}
+
+/* Softirq polls once when the port is added, so it is the application from the second poll on. */
+static void looks_for_long(struct thread *t)
+{
+	while (PORT_SUM(t->s.a, polls) < 100)
+		usleep(1000);
+}
+
+static bool has_looked(void *arg)
+{
+	return atomic_load(&((struct thread *)arg)->looks) > 0;
+}
+
+static bool has_found(void *arg)
+{
+	return atomic_load(&((struct thread *)arg)->found) > 0;
+}
+
+static void await(struct thread *t, bool (*done)(void *arg))
+{
+	assert_int_equal(
+		machine_wait(t->s.machine, done, t, machine_now(t->s.machine) + 60 * NSEC_PER_SEC),
+		0);
+}
+
+/* Live, to every other poller and back, while it is inside of a poll and between two. */
+static void threads_switch(void **state)
+{
+	struct thread t = {.usecs = 200, .prefer = true};
+	struct queue_settings settings = {.irq_suspend_timeout_set = true,
+					  .irq_suspend_timeout = NSEC_PER_MSEC};
+	struct source source = {.scene = &t.s, .burst = 8, .interval = 20 * NSEC_PER_USEC};
+	struct sink sink = {.scene = &t.s};
+
+	(void)state;
+	scene_begin(&t.s, false, 0, POLLER_APP);
+	assert_int_equal(engine_context_open(t.s.engine, &t.context), 0);
+	assert_int_equal(engine_queue_set(t.s.engine, "a", -1, &settings, NULL, NULL), 0);
+	source.port = t.s.a;
+	sink.port = t.s.b;
+	sink_start(&sink);
+	source_start(&source);
+	thread_start(&t);
+	await(&t, has_found);
+	settings.poller_set = true;
+	for (int i = 0; i < 40; i++) {
+		int rc = -ETIMEDOUT;
+
+		/* A second is much, but a busy host may not run a thread for as long. */
+		settings.poller = (enum poller)(i % 2 ? POLLER_APP : i / 2 % POLLER_MAX);
+		for (int k = 0; rc == -ETIMEDOUT && k < 30; k++)
+			rc = engine_queue_set(t.s.engine, "a", -1, &settings, NULL, NULL);
+		assert_int_equal(rc, 0);
+		if (i == 20) { /* it ends, with all that it was in the middle of */
+			thread_end(&t);
+			thread_start(&t);
+		}
+		scene_run(&t.s, 2 * NSEC_PER_MSEC);
+	}
+	source_stop(&source);
+	scene_drain(&t.s, t.s.a, source.sent);
+	thread_end(&t);
+	scene_run(&t.s, 5 * NSEC_PER_MSEC);
+	sink_stop(&sink);
+	assert_int_equal(sink.received, PORT_SUM(t.s.a, transmitted));
+	assert_int_equal(sink.disorder, 0);
+	engine_context_close(t.context);
+	scene_end(&t.s);
+}
+
+/* It looks for seconds; what control does is over long before, and so is the look. */
+static void removes_under_a_look(void **state)
+{
+	struct thread t = {.usecs = BUSY_POLL_USECS_MAX};
+	struct port *b;
+
+	(void)state;
+	scene_begin(&t.s, false, 0, POLLER_APP);
+	assert_int_equal(engine_context_open(t.s.engine, &t.context), 0);
+	thread_start(&t);
+	looks_for_long(&t);
+	/* A change elsewhere waits for everyone that could see what was there before. */
+	b = t.s.b;
+	assert_int_equal(engine_handler_set(t.s.engine, b, NULL, NULL), 0);
+	assert_int_equal(engine_handler_set(t.s.engine, b, t.s.cross, NULL), 0);
+	assert_int_equal(atomic_load(&t.looks), 0);
+	assert_int_equal(napi_disable(t.napi, NSEC_PER_SEC), 0);
+	await(&t, has_looked);
+	assert_int_equal(napi_enable(t.s.a->queue[0].napi), 0);
+	atomic_store(&t.napi, NULL);
+	assert_int_equal(engine_port_remove(t.s.engine, t.s.a, NULL), 0);
+	thread_end(&t);
+	engine_context_close(t.context);
+	scene_end(&t.s);
+}
+
+static void engine_ends_under_a_look(void **state)
+{
+	struct thread t = {.usecs = BUSY_POLL_USECS_MAX, .prefer = true};
+
+	(void)state;
+	scene_begin(&t.s, false, 0, POLLER_APP);
+	assert_int_equal(engine_context_open(t.s.engine, &t.context), 0);
+	thread_start(&t);
+	looks_for_long(&t);
+	atomic_store(&t.stop, true); /* after this look, however that ends */
+	engine_destroy(t.s.engine);
+	assert_int_equal(pthread_join(t.thread, NULL), 0);
+	engine_context_close(t.context);
+	machine_destroy(t.s.machine);
+	free(t.s.cross);
+}
+
+/* Its work on one packet takes seconds, token in hand: who has it is said. */
+static void slow_input(struct handler *handler, struct context *context, struct port *in,
+		       struct packet **v, uint32_t n)
+{
+	(void)handler;
+	(void)in;
+	sleep(4);
+	packet_drop(context, v, n, DROP_HANDLER);
+}
+
+static void watchdog_names_the_application(void **state)
+{
+	static const struct handler_ops ops = {.name = "slow", .input = slow_input};
+	struct handler slow = {.ops = &ops};
+	struct thread t = {.usecs = BUSY_POLL_USECS_MAX};
+	struct packet *v[1];
+
+	(void)state;
+	scene_begin(&t.s, false, 0, POLLER_APP);
+	assert_int_equal(engine_context_open(t.s.engine, &t.context), 0);
+	assert_int_equal(engine_handler_set(t.s.engine, t.s.a, &slow, NULL), 0);
+	assert_int_equal(packet_alloc(&t.context->cache, v, 1), 1);
+	v[0]->len = v[0]->total = SCENE_FRAME;
+	memset(v[0]->data, 2, SCENE_FRAME);
+	thread_start(&t);
+	looks_for_long(&t);
+	assert_int_equal(mem_port_send(t.s.a, v, 1), 1);
+	while (!PORT_SUM(t.s.a, received))
+		usleep(1000);
+	thread_end(&t);
+	assert_non_null(scene_logged(&t.s, "a/0: scheduled, but not polled for a second; poller "
+					   "app, an application's thread "));
+	assert_int_equal(engine_handler_set(t.s.engine, t.s.a, t.s.cross, NULL), 0);
+	engine_context_close(t.context);
+	scene_end(&t.s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_look),
+		cmocka_unit_test(ends_when_told),
+		cmocka_unit_test(refuses),
+		cmocka_unit_test(suspends),
+		cmocka_unit_test(defers_after_a_look_in_vain),
+		cmocka_unit_test(defers),
+		cmocka_unit_test(switches),
+		cmocka_unit_test(is_handed_what_is_saturated),
+		cmocka_unit_test(threads_switch),
+		cmocka_unit_test(removes_under_a_look),
+		cmocka_unit_test(engine_ends_under_a_look),
+		cmocka_unit_test(watchdog_names_the_application),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
