@@ -105,6 +105,7 @@ void queue_flush(struct napi *napi, struct context *context)
 	if (!napi->holds)
 		return;
 	napi->holds = false;
+	context->now = machine_now(napi->engine->machine); /* control's own knows an old one */
 	context->napi = napi;
 	context->counters = &napi->record->napi;
 	context->received_by = napi->queue->index;

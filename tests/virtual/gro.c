@@ -345,6 +345,33 @@ static void nothing_stays_behind(void **state)
 	over_pollers(leaves);
 }
 
+/* Control lets go what is held, in a context that nothing has told the time for long. */
+static void control_knows_the_time(void **state)
+{
+	static const struct bridge_config plain;
+	struct bridge_entry entry;
+	struct mouse mouse = {0};
+	struct handler *bridge;
+	struct scene s;
+
+	(void)state;
+	scene_begin(&s, true, 1, POLLER_SOFTIRQ);
+	assert_int_equal(bridge_create(s.engine, &plain, &bridge, NULL), 0);
+	assert_int_equal(engine_handler_set(s.engine, s.a, bridge, NULL), 0);
+	merge_on(&s, NSEC_PER_SEC);
+	scene_run(&s, 100 * NSEC_PER_SEC);
+	mouse.scene = &s;
+	mouse_send(&mouse);
+	scene_run(&s, NSEC_PER_MSEC);
+	assert_int_equal(port_held(s.a), 1);
+	assert_int_equal(napi_disable(s.a->queue[0].napi, NSEC_PER_SEC), 0);
+	assert_int_equal(port_held(s.a), 0);
+	assert_int_equal(bridge_entries(bridge, &entry, 1), 1);
+	assert_in_range(entry.age_seconds, 0, 1);
+	mouse_end(&mouse);
+	scene_end(&s);
+}
+
 /* Off again under load: in order, and no more is merged. */
 static void turned_off(enum poller poller)
 {
@@ -617,6 +644,7 @@ int main(void)
 		cmocka_unit_test(case_16_mouse_among_full_polls),
 		cmocka_unit_test(flush_timeout),
 		cmocka_unit_test(nothing_stays_behind),
+		cmocka_unit_test(control_knows_the_time),
 		cmocka_unit_test(on_and_off_under_load),
 		cmocka_unit_test(merged_before_steering),
 		cmocka_unit_test(floods),
