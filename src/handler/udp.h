@@ -4,7 +4,7 @@
  *
  * A received packet goes through udp_input.c (what is it, whose), to udp_queue.c (into a socket),
  * or to udp_arp.c, udp_nd.c, udp_icmp.c. A sent one comes from udp_send.c, by udp_route.c and
- * neighbour.c. udp_control.c and udp_socket.c change what those read.
+ * neighbour.c. udp_net.c and udp_bind.c change what those read.
  *
  * What the packet path reads, and control replaces: struct udp_net (ports, addresses, gateways),
  * and the endpoints, by which a packet finds its socket. Both are never changed in place: a new one
@@ -229,15 +229,18 @@ void udp_frames_return(struct napi_udp *s, uint32_t received, uint32_t allocated
 /* It has an error to see. */
 void udp_error_set(struct napi_udp *socket, int error);
 
-/* udp_socket.c */
+/* udp_bind.c */
 struct udp_endpoint *udp_find(const struct udp *udp, struct ip to, uint16_t port, struct ip from,
 			      uint16_t from_port, uint16_t scope);
-/* The port is going: no socket polls it any more. */
-void udp_forget_port(struct udp *udp, const struct port *port);
-/* Of all of an engine's. */
-void udp_sockets_close(struct udp *udp);
 /* Binds one that is not bound to an ephemeral port of all addresses. Control context. */
 int udp_bind_any(struct napi_udp *socket);
+/* Control, engine lock held: no packet finds it any more when this returns. */
+void udp_unbind(struct napi_udp *socket);
+
+/* udp_socket.c. The port is going: no socket polls it any more. */
+void udp_forget_port(struct udp *udp, const struct port *port);
+/* All of the handler's. */
+void udp_sockets_close(struct udp *udp);
 
 static inline struct ip udp_address_ip(const struct napi_udp_address *a)
 {
