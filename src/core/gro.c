@@ -213,7 +213,6 @@ static void segment_hold(struct gro *gro, const struct segment *segment, int64_t
 		.head = segment->packet,
 		.tail = segment->packet,
 		.begun = now,
-		.hash = segment->hash,
 		.bytes = segment->packet->len - segment->at.network,
 		.gso_size = segment->size,
 		.network = segment->at.network,

@@ -5,7 +5,7 @@
  * nothing has to be copied for the many packets that find no partner.
  *
  * The rules are asked in this order: *_fits (could it be in any chain?), then, with one of its flow
- * held, headers_join, *_joins, and last what costs most: segment_right.
+ * held, headers_join, *_joins, and last what costs most: packet_right.
  */
 #ifndef CORE_GRO_RULES_H
 #define CORE_GRO_RULES_H
@@ -27,7 +27,6 @@ struct segment {
 struct held {
 	struct packet *head, *tail;
 	int64_t begun;
-	uint32_t hash;
 	uint32_t sequence;		      /* TCP: of what follows it */
 	uint32_t bytes;			      /* as one packet, from the network header */
 	uint16_t gso_size;		      /* payload of its first */
