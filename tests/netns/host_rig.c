@@ -46,6 +46,8 @@ void configure(struct command_rig *rig)
 	host_run(rig, "ip addr add " HOST "/24 brd + dev in0 && "
 		      "ip addr add " HOST_LABELLED "/24 dev in0 label in0:1 && "
 		      "ip addr add 10.200.0.1/32 dev in0 metric 20 && "
+		      "ip addr add 10.9.5.1/24 dev in0 && "
+		      "ip route del 10.9.5.0/24 dev in0 && "
 		      "ip addr add 10.9.7.1/24 dev in0 valid_lft 50000 preferred_lft 40000 && "
 		      "ip addr add " HOST6 "/64 dev in0 nodad && "
 		      "ip addr add fd09::3/64 dev in0 noprefixroute && "
