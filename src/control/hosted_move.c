@@ -169,7 +169,7 @@ void hosted_move(struct hosted *h)
 	netns_leave(back);
 }
 
-/* Those that could not be moved have lost what they relied on, when the others were. */
+/* Routes that could not be moved have lost what they relied on, when the others were. */
 static void left_add(struct hosted *h, const struct netconf_target *to)
 {
 	struct netconf left = {.ifindex = h->before.ifindex, .n = 0};
@@ -178,9 +178,12 @@ static void left_add(struct hosted *h, const struct netconf_target *to)
 		return;
 	snprintf(left.name, sizeof(left.name), "%s", h->before.name);
 	left.item = calloc(h->before.n + 1, sizeof(*left.item));
-	for (uint32_t i = 0; left.item && i < h->before.n; i++)
-		if (!h->before.item[i].moved)
-			left.item[left.n++] = h->before.item[i];
+	for (uint32_t i = 0; left.item && i < h->before.n; i++) {
+		const struct netconf_item *item = &h->before.item[i];
+
+		if (!item->moved && item->message->nlmsg_type != RTM_NEWADDR)
+			left.item[left.n++] = *item;
+	}
 	netconf_add(&left, to, 0);
 	free(left.item); /* the messages are `before`'s */
 }

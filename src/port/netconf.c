@@ -284,17 +284,22 @@ static uint32_t pass_run(struct netconf *conf, const struct netconf_target *to, 
 	return failed ? pass_once(conf, to, age, pass, true) : 0;
 }
 
-static bool routes_have(const struct netconf *conf, const struct nlmsghdr *route)
+static bool route_wanted(const struct netconf *conf, const struct nlmsghdr *route)
 {
-	for (uint32_t i = 0; i < conf->n; i++)
-		if (netconf_message_same_route(conf->item[i].message, route))
+	bool ours = false;
+
+	for (uint32_t i = 0; i < conf->n; i++) {
+		const struct nlmsghdr *message = conf->item[i].message;
+
+		if (netconf_message_same_route(message, route))
 			return true;
-	return false;
+		ours |= netconf_message_made_for(route, message);
+	}
+	return !ours;
 }
 
-/* Those that the kernel has made for the addresses, and that were not wanted there. */
-static void routes_prune(const struct netconf *conf, const struct netconf *before,
-			 const struct netconf_target *to)
+/* Those that the kernel has made for one of the addresses, and that were not there before. */
+static void routes_prune(const struct netconf *conf, const struct netconf_target *to)
 {
 	_Alignas(struct nlmsghdr) char buffer[NETCONF_REQUEST];
 	struct netconf after = {.ifindex = to->ifindex};
@@ -305,10 +310,8 @@ static void routes_prune(const struct netconf *conf, const struct netconf *befor
 		const struct nlmsghdr *route = after.item[i].message;
 		struct nlmsghdr *request = mnl_nlmsg_put_header(buffer);
 
-		if (!netconf_message_by_kernel(route) || routes_have(conf, route) ||
-		    routes_have(before, route))
-			continue;
-		if (!netconf_message_remove(route, request))
+		if (netconf_message_by_kernel(route) && !route_wanted(conf, route) &&
+		    !netconf_message_remove(route, request))
 			netconf_request(to->fd, request);
 	}
 	netconf_free(&after);
@@ -322,16 +325,13 @@ uint32_t netconf_add(struct netconf *conf, const struct netconf_target *to, uint
 		{RTM_NEWROUTE, false, false}, {RTM_NEWROUTE, true, false},
 		{RTM_NEWNEIGH, false, false}, {RTM_NEWNEIGH, true, false},
 	};
-	struct netconf before = {.ifindex = to->ifindex};
 	uint32_t failed = 0;
 
-	dump(to->fd, RTM_GETROUTE, 0, &before);
 	for (uint32_t i = 0; i < conf->n; i++)
 		conf->item[i].moved = false;
 	for (size_t i = 0; i < sizeof(passes) / sizeof(*passes); i++)
 		failed += pass_run(conf, to, age, &passes[i]);
-	routes_prune(conf, &before, to);
-	netconf_free(&before);
+	routes_prune(conf, to);
 	return failed;
 }
 

@@ -54,8 +54,8 @@ uint32_t netconf_count(const struct netconf *conf, uint16_t type);
 /*
  * All of it onto another interface (or onto its own), in the order in which each relies on what
  * was before; what is there already is no error. Lifetimes have become shorter by `age` seconds;
- * what has run out is left out. Routes that the kernel makes for an address and that were not there
- * before are taken away again. Returns how many could not be added, each of which is said.
+ * what has run out is left out. Routes that the kernel makes for one of the addresses and that are
+ * not among them are taken away again. Returns how many could not be added, each of which is said.
  */
 uint32_t netconf_add(struct netconf *conf, const struct netconf_target *to, uint32_t age);
 

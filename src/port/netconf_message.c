@@ -138,6 +138,28 @@ bool netconf_message_by_kernel(const struct nlmsghdr *message)
 		       RTPROT_KERNEL;
 }
 
+static bool same_bits(const uint8_t *a, const uint8_t *b, unsigned bits)
+{
+	return !memcmp(a, b, bits / 8) &&
+	       (bits % 8 == 0 || !((a[bits / 8] ^ b[bits / 8]) >> (8 - bits % 8)));
+}
+
+bool netconf_message_made_for(const struct nlmsghdr *route, const struct nlmsghdr *address)
+{
+	const struct rtmsg *r = mnl_nlmsg_get_payload(route);
+	const struct ifaddrmsg *a = mnl_nlmsg_get_payload(address);
+	const struct nlattr *to = attribute(route, RTA_DST), *from;
+	size_t size = family(route) == AF_INET6 ? 16 : 4;
+
+	if (address->nlmsg_type != RTM_NEWADDR || !netconf_message_by_kernel(route) ||
+	    family(route) != family(address) || r->rtm_dst_len != a->ifa_prefixlen)
+		return false;
+	from = attribute(address, IFA_ADDRESS);
+	return to && from && mnl_attr_get_payload_len(to) >= size &&
+	       mnl_attr_get_payload_len(from) >= size &&
+	       same_bits(mnl_attr_get_payload(to), mnl_attr_get_payload(from), r->rtm_dst_len);
+}
+
 static bool same_attribute(const struct nlmsghdr *a, const struct nlmsghdr *b, uint16_t type)
 {
 	const struct nlattr *x = attribute(a, type), *y = attribute(b, type);

@@ -22,6 +22,8 @@ bool netconf_message_moves(const struct nlmsghdr *message, int ifindex);
 bool netconf_message_ipv6(const struct nlmsghdr *message);
 /* A route that the kernel has made for an address. */
 bool netconf_message_by_kernel(const struct nlmsghdr *message);
+/* That one for this address: to its prefix. */
+bool netconf_message_made_for(const struct nlmsghdr *route, const struct nlmsghdr *address);
 /* Both are routes, to the same destination in the same table, with the same metric and maker. */
 bool netconf_message_same_route(const struct nlmsghdr *a, const struct nlmsghdr *b);
 /* "route 10.0.0.0/8 via 10.1.1.1": for people. */

@@ -187,6 +187,33 @@ static void routes(void **state)
 	assert_int_equal(netconf_message_remove(&m.header, &request.header), 1);
 }
 
+/* The kernel's route to an address's prefix, and no other. */
+static void prefixes(void **state)
+{
+	static union message address, m;
+	struct rtmsg *route = route_make(&m, AF_INET);
+
+	(void)state;
+	address_make(&address, AF_INET, 0, 600);
+	mnl_attr_put_u32(&address.header, IFA_ADDRESS, htonl(0x0a000101));
+	route->rtm_protocol = RTPROT_KERNEL;
+	route->rtm_dst_len = 24;
+	mnl_attr_put_u32(&m.header, RTA_DST, htonl(0x0a000100));
+	assert_true(netconf_message_made_for(&m.header, &address.header));
+	route->rtm_dst_len = 23;
+	assert_false(netconf_message_made_for(&m.header, &address.header));
+	((struct ifaddrmsg *)mnl_nlmsg_get_payload(&address.header))->ifa_prefixlen = 23;
+	assert_true(netconf_message_made_for(&m.header, &address.header));
+	route->rtm_protocol = RTPROT_STATIC;
+	assert_false(netconf_message_made_for(&m.header, &address.header));
+
+	route = route_make(&m, AF_INET);
+	route->rtm_protocol = RTPROT_KERNEL;
+	route->rtm_dst_len = 23;
+	mnl_attr_put_u32(&m.header, RTA_DST, htonl(0x0a000200));
+	assert_false(netconf_message_made_for(&m.header, &address.header));
+}
+
 /* Of several legs those that are ours. */
 static void legs(void **state)
 {
@@ -278,9 +305,10 @@ static void lines(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(addresses),  cmocka_unit_test(ipv6_addresses),
-		cmocka_unit_test(routes),     cmocka_unit_test(legs),
-		cmocka_unit_test(neighbours), cmocka_unit_test(lines),
+		cmocka_unit_test(addresses), cmocka_unit_test(ipv6_addresses),
+		cmocka_unit_test(routes),    cmocka_unit_test(prefixes),
+		cmocka_unit_test(legs),	     cmocka_unit_test(neighbours),
+		cmocka_unit_test(lines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
