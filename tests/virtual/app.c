@@ -337,6 +337,96 @@ static void is_handed_what_is_saturated(void **state)
 	end(&app);
 }
 
+/* Cases 11 and 14: packets without end, and what each costs. */
+struct endless {
+	struct handler handler;
+	int64_t packet_ns;
+};
+
+static void endless_input(struct handler *handler, struct context *context, struct port *in,
+			  struct packet **v, uint32_t n)
+{
+	machine_charge(in->machine, ((struct endless *)handler)->packet_ns * n);
+	packets_return(context, in, v, n);
+}
+
+/* Somebody else's timer on the application's CPU, every millisecond. */
+struct timer {
+	struct machine *machine;
+	int64_t due, late;
+	uint32_t fired;
+};
+
+static struct step timer_step(void *arg)
+{
+	struct timer *timer = arg;
+	int64_t now = machine_now(timer->machine);
+
+	if (now >= timer->due) {
+		timer->late = now - timer->due > timer->late ? now - timer->due : timer->late;
+		timer->fired++;
+		timer->due = now + NSEC_PER_MSEC;
+	}
+	return STEP_UNTIL(timer->due);
+}
+
+/* The application always finds packets, and is never done: timers and control proceed. */
+static void beside_endless_looks(int64_t packet_ns, int64_t bound)
+{
+	static const struct handler_ops ops = {.name = "endless", .input = endless_input};
+	struct endless endless = {.handler.ops = &ops, .packet_ns = packet_ns};
+	struct application app;
+	struct eager eager = {.app = &app};
+	struct runner_config config = {.name = "eager", .step = eager_step, .arg = &eager};
+	struct timer timer = {0};
+	struct runner *runner, *other;
+
+	begin(&app, POLLER_APP);
+	timer.machine = app.s.machine;
+	timer.due = machine_now(app.s.machine);
+	assert_int_equal(engine_handler_set(app.s.engine, app.s.a, &endless.handler, NULL), 0);
+	scene_fill(&app.s, app.s.a, 640);
+	cpuset_add(&config.placement.cpus, 0);
+	assert_int_equal(runner_start(app.s.machine, &config, &runner, NULL), 0);
+	config.step = timer_step;
+	config.arg = &timer;
+	assert_int_equal(runner_start(app.s.machine, &config, &other, NULL), 0);
+	scene_run(&app.s, 500 * NSEC_PER_MSEC);
+	print_message("    %u packets found\n", eager.found);
+	assert_true(eager.found > 0);
+	print_message("    %u times, %lld us late at most\n", timer.fired,
+		      (long long)(timer.late / NSEC_PER_USEC));
+	assert_true(timer.fired > 20);
+	assert_true(timer.late <= bound);
+	for (int i = 0; i < 2 * POLLER_MAX; i++) {
+		int64_t took;
+
+		assert_int_equal(napi_poller_set(app.napi,
+						 i % 2 ? POLLER_APP : (enum poller)(i / 2),
+						 NSEC_PER_SEC, &took, NULL),
+				 0);
+		assert_true(took <= bound);
+		scene_run(&app.s, NSEC_PER_MSEC);
+	}
+	runner_stop(runner);
+	runner_stop(other);
+	scene_calm(&app.s, app.s.a);
+	end(&app);
+}
+
+static void case_14_other_work(void **state)
+{
+	(void)state;
+	beside_endless_looks(0, 10 * NSEC_PER_MSEC);
+}
+
+/* The first poll, softirq's, takes 64 ms; then they get fewer packets. */
+static void case_11_slow_handler(void **state)
+{
+	(void)state;
+	beside_endless_looks(NSEC_PER_MSEC, 70 * NSEC_PER_MSEC);
+}
+
 /* The host: an application's thread, which looks for long and comes back at once. */
 struct thread {
 	struct scene s;
@@ -553,6 +643,8 @@ int main(void)
 		cmocka_unit_test(defers),
 		cmocka_unit_test(switches),
 		cmocka_unit_test(is_handed_what_is_saturated),
+		cmocka_unit_test(case_11_slow_handler),
+		cmocka_unit_test(case_14_other_work),
 		cmocka_unit_test(threads_switch),
 		cmocka_unit_test(removes_under_a_look),
 		cmocka_unit_test(engine_ends_under_a_look),
