@@ -224,7 +224,8 @@ int napi_udp_send(struct napi_udp *s, struct context *context, struct napi_udp_m
 			return rc;
 	}
 	if (!atomic_load_explicit(&s->endpoint, memory_order_relaxed)) {
-		rc = udp_bind_any(s);
+		/* To bind waits for what runners do: one that did it would wait for itself. */
+		rc = context->foreign ? udp_bind_any(s) : -EINVAL;
 		if (rc)
 			return rc;
 	}

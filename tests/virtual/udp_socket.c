@@ -412,6 +412,10 @@ static void send_errors(void **state)
 	(void)state;
 	udp_scene_begin(&u, true, 1, POLLER_SOFTIRQ);
 	socket = udp_open(&u, NULL);
+	/* As a runner would: it cannot bind. */
+	u.context->foreign = false;
+	send_text(&u, socket, "10.0.0.1:5", -EINVAL);
+	u.context->foreign = true;
 	assert_int_equal(napi_udp_send_copy(socket, u.context, text, 1, NULL), -EDESTADDRREQ);
 	four = udp_bound(&u, "10.0.0.2:7");
 	send_text(&u, socket, "10.0.0.1:0", -EINVAL);
