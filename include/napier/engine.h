@@ -177,10 +177,10 @@ struct queue_settings {
 	bool idle_suspend_set;
 	bool rps_cpus_set, rps_flow_set;
 	bool cpus_set, class_set; /* what of placement: cpus; class and level */
-	/* Of the whole port: queue < 0 only. */
-	bool napi_defer_hard_irqs_set, gro_flush_timeout_set;
 	bool irq_suspend_timeout_set;
 	bool gro_set;
+	/* Of the whole port: queue < 0 only. */
+	bool napi_defer_hard_irqs_set, gro_flush_timeout_set;
 	enum poller poller;
 	uint32_t weight;
 	uint32_t idle_suspend_usecs; /* busy-poll goes back to interrupts; 0: never */

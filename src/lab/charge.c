@@ -111,3 +111,11 @@ void charge_read(const struct charge_config *config, int64_t ns[CHARGE_PARTIES])
 	ns[CHARGE_ENGINE] = engine_net(config, ns);
 	ns[CHARGE_KERNEL] = kernel_time(config);
 }
+
+bool charge_known(const int64_t from[CHARGE_PARTIES], const int64_t to[CHARGE_PARTIES])
+{
+	for (unsigned i = 0; i < CHARGE_PARTIES; i++)
+		if (to[i] < from[i])
+			return false;
+	return true;
+}

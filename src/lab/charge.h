@@ -48,4 +48,11 @@ void charge_moment(void (*take)(void *arg, void *moment), void *arg, void *momen
 /* CPU time so far, ns, by party. What it was earlier is subtracted by the caller. */
 void charge_read(const struct charge_config *config, int64_t ns[CHARGE_PARTIES]);
 
+/*
+ * A softirq that runs while clocks are read is in its thread's already, and on nobody's back yet.
+ * On a busy machine that may be more than the thread did in the window: then nobody knows who did
+ * what, which is false here.
+ */
+bool charge_known(const int64_t from[CHARGE_PARTIES], const int64_t to[CHARGE_PARTIES]);
+
 #endif

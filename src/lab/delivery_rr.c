@@ -162,6 +162,10 @@ static void cost_take(struct rr *r, const struct udp_path *path, struct figures_
 	uint64_t packets = engine ? to->server.packets - from->server.packets
 				  : to->near.packets - from->near.packets;
 
+	if (polls)
+		figures_add(r->figures, row, "packets_per_poll", (double)packets / (double)polls);
+	if (!charge_known(from->cpu, to->cpu))
+		return;
 	for (unsigned i = 0; i < CHARGE_PARTIES; i++) {
 		double cpu = (double)(to->cpu[i] - from->cpu[i]) / n / 1e3;
 
@@ -171,8 +175,6 @@ static void cost_take(struct rr *r, const struct udp_path *path, struct figures_
 		all += cpu;
 	}
 	figures_add(r->figures, row, "cpu_us_per_transaction", all);
-	if (polls)
-		figures_add(r->figures, row, "packets_per_poll", (double)packets / (double)polls);
 }
 
 /* On a busy machine nothing may happen for a while; a median takes some. */

@@ -210,17 +210,12 @@ static struct figures_row *row_of(struct stream *s, unsigned which)
 	return figures_row(s->figures, name, direction(which), cpus);
 }
 
-static void figures_take(struct stream *s, unsigned which, const struct moment *from,
-			 const struct moment *to)
+static void charge_take(struct stream *s, unsigned which, const struct moment *from,
+			const struct moment *to, double bytes)
 {
-	double bytes = (double)(to->bulk.bytes - from->bulk.bytes);
-	double packets = (double)(to->bulk.packets - from->bulk.packets);
-	double sent = (double)(to->bulk.sent - from->bulk.sent);
-	double again = (double)(to->bulk.again - from->bulk.again), all = 0, near = 0;
 	struct figures_row *row = row_of(s, which);
+	double all = 0, near = 0;
 
-	s->speed[which] = bytes * 8 / (double)(to->when - from->when);
-	figures_add(s->figures, row, "gbit_per_second", s->speed[which]);
 	for (unsigned i = 0; i < CHARGE_PARTIES; i++) {
 		double cpu = (double)(to->cpu[i] - from->cpu[i]) / bytes;
 
@@ -231,6 +226,21 @@ static void figures_take(struct stream *s, unsigned which, const struct moment *
 	figures_add(s->figures, row, "cpu_ns_per_byte", all);
 	figures_add(s->figures, row, "near_cpu_ns_per_byte", near);
 	s->near[which] = near;
+}
+
+static void figures_take(struct stream *s, unsigned which, const struct moment *from,
+			 const struct moment *to)
+{
+	double bytes = (double)(to->bulk.bytes - from->bulk.bytes);
+	double packets = (double)(to->bulk.packets - from->bulk.packets);
+	double sent = (double)(to->bulk.sent - from->bulk.sent);
+	double again = (double)(to->bulk.again - from->bulk.again);
+	struct figures_row *row = row_of(s, which);
+
+	s->speed[which] = bytes * 8 / (double)(to->when - from->when);
+	figures_add(s->figures, row, "gbit_per_second", s->speed[which]);
+	if (charge_known(from->cpu, to->cpu) && charge_known(from->near, to->near))
+		charge_take(s, which, from, to, bytes);
 	if (to->polls > from->polls)
 		figures_add(s->figures, row, "packets_per_poll",
 			    (double)(to->packets - from->packets) /
@@ -342,7 +352,9 @@ static void ratios_take(struct stream *s)
 			continue;
 		row = row_of(s, i);
 		figures_add(s->figures, row, "ratio_to_gro_off", s->speed[i] / s->speed[i - 1]);
-		figures_add(s->figures, row, "near_ratio_to_gro_off", s->near[i - 1] / s->near[i]);
+		if (s->near[i - 1] > 0 && s->near[i] > 0)
+			figures_add(s->figures, row, "near_ratio_to_gro_off",
+				    s->near[i - 1] / s->near[i]);
 	}
 }
 
