@@ -162,6 +162,7 @@ static struct queue_settings queue_now(struct napi *napi, const struct queue_set
 {
 	struct queue_settings now = *keys;
 
+	napi_settle(napi); /* poller auto may have begun a switch, whose holder writes these */
 	now.poller = napi->automatic ? POLLER_AUTO : napi_poller(napi);
 	now.weight = napi_weight(napi);
 	now.gro = (enum gro_setting)atomic_load(&napi->record->gro_asked);
