@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * place: where threads and interrupts run: set, and read back as observed. Functions return 0 or a
+ * negative errno and fill err.
+ */
+#ifndef LAB_RUN_PLACE_H
+#define LAB_RUN_PLACE_H
+
+#include <sys/types.h>
+
+#include <jansson.h>
+
+#include "lab/spec/spec.h"
+
+/* cpus empty: CPUs unchanged; class, nice and priority only when `placed`. */
+int place_thread(pid_t tid, const struct spec_placement *placement, struct error *err);
+/* The kernel's threads of an interface's NAPIs; returns how many. -ENOENT: there are none. */
+int place_kernel_napi(const char *interface, const struct spec_placement *placement,
+		      struct error *err);
+/*
+ * Interrupts of a given interface (smp_affinity, restored by place_restore); on a veth, which has
+ * none, RPS's map does it, and *by_rps says so.
+ */
+int place_interrupts(int netns, const char *interface, const struct cpuset *cpus, bool *by_rps,
+		     struct error *err);
+int place_restore(struct error *err);
+
+/* {"name", "tid", "cpus", "class", "nice", "priority", "cpu" (where it is now)}; NULL: gone. */
+json_t *place_observe(pid_t tid);
+
+#endif
