@@ -7,9 +7,9 @@
 
 /*
  * Kernel, boot parameters, CPU (model, threads per core, caches, NUMA, governor, idle states),
- * mitigations, hypervisor, clock source, memory, sysctls of packet polling, isolated CPUs, interrupt
- * routing, RPS maps, load and busiest other processes, versions (napier, libraries, compiler).
- * What cannot be read is null. For json_decref. Takes some ms.
+ * mitigations, hypervisor, clock source, memory, sysctls of packet polling, isolated CPUs,
+ * interrupt routing, RPS maps, load and busiest other processes, versions (napier, libraries,
+ * compiler). What cannot be read is null. For json_decref. Takes some ms.
  */
 json_t *environment_read(void);
 

@@ -16,9 +16,9 @@ enum { USAGE_PARTIES_MAX = 8, USAGE_TIDS_MAX = 128, USAGE_INTERFACES_MAX = 4 };
 
 /* One who works for the traffic: some threads, or a whole process. */
 struct usage_party {
-	char name[24];	 /* "client", "server", "napier", "command", "antagonist" */
-	pid_t pid;	 /* all threads of that process but those named by other parties; 0: */
-	unsigned tids;	 /* only these */
+	char name[24]; /* "client", "server", "napier", "command", "antagonist" */
+	pid_t pid;     /* all threads of that process but those named by other parties; 0: */
+	unsigned tids; /* only these */
 	pid_t tid[USAGE_TIDS_MAX];
 };
 
@@ -33,8 +33,8 @@ struct usage;
 
 /*
  * Kernel's parties are added: "softirq" (wherever it ran; taken out of the threads that it ran on
- * the back of), "kernel threads" (threaded NAPIs; ksoftirqd's own overhead). What cannot be had here
- * (tracepoints, hardware counters) is left out, and *note of it is in the JSON.
+ * the back of), "kernel threads" (threaded NAPIs; ksoftirqd's own overhead). What cannot be had
+ * here (tracepoints, hardware counters) is left out, and *note of it is in the JSON.
  */
 int usage_open(const struct usage_config *config, struct usage **out, struct error *err);
 void usage_begin(struct usage *usage);
