@@ -5,8 +5,9 @@
  * the next start restore what a killed one left.
  *
  *   of an interface   threaded (off, on, busy-poll), napi_defer_hard_irqs, gro_flush_timeout (ns),
- *                     irq_suspend_timeout (ns), rps_cpus (mask or list), rps_flow_cnt, gro, gso,
- *                     tso, tx_csum, rx_usecs …
+ *                     irq_suspend_timeout (ns), rps_cpus, irq_cpus (list "0-3,8", mask "0xf",
+ *                     "none"; the machine's numbers), rps_flow_cnt, gro, gso, tso, tx_csum, rx_csum
+ *                     (on, off), rx_usecs, rx_frames, tx_usecs, adaptive_rx
  *   of the system     busy_poll, busy_read (us), rps_sock_flow_entries, netdev_budget,
  *                     netdev_budget_usecs, dev_weight, netdev_max_backlog
  *

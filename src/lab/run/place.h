@@ -10,6 +10,7 @@
 
 #include <jansson.h>
 
+#include "lab/run/knobs.h"
 #include "lab/spec/spec.h"
 
 /* cpus empty: CPUs unchanged; class, nice and priority only when `placed`. */
@@ -18,11 +19,12 @@ int place_thread(pid_t tid, const struct spec_placement *placement, struct error
 int place_kernel_napi(const char *interface, const struct spec_placement *placement,
 		      struct error *err);
 /*
- * Interrupts of a given interface (smp_affinity, restored by place_restore); on a veth, which has
- * none, RPS's map does it, and *by_rps says so.
+ * Interrupts of a given interface, as the knob irq_cpus, so that `knobs` restores them; on a veth,
+ * which has none, the knob rps_cpus does it, and *by_rps says so.
  */
-int place_interrupts(int netns, const char *interface, const struct cpuset *cpus, bool *by_rps,
-		     struct error *err);
+int place_interrupts(struct knobs *knobs, int netns, const char *interface,
+		     const struct cpuset *cpus, bool *by_rps, struct error *err);
+/* The kernel's threads that are there yet run as they did before place_kernel_napi. */
 int place_restore(struct error *err);
 
 /* {"name", "tid", "cpus", "class", "nice", "priority", "cpu" (where it is now)}; NULL: gone. */
