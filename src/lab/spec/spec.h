@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * spec: an experiment as its file says it: what carries packets and who polls for it (systems), what
- * is sent (workloads), what else runs (antagonists), where everything runs, how long. The format is
- * in napier-spec(5). Nothing here does anything: run/experiment.h does.
+ * spec: an experiment as its file says it: what carries packets and who polls for it (systems),
+ * what is sent (workloads), what else runs (antagonists), where everything runs, how long. The
+ * format is in napier-spec(5). Nothing here does anything: run/experiment.h does.
  *
  * CPUs in a specification are numbers of the CPUs that the process may use, from 0; where the
- * machine has fewer they wrap, which spec_load notes in `scaled`.
+ * machine has fewer they wrap, which is noted. What is in these structures (place, knobs, settings)
+ * has the machine's own numbers.
  */
 #ifndef LAB_SPEC_SPEC_H
 #define LAB_SPEC_SPEC_H
@@ -60,7 +61,7 @@ struct spec_knob {
 /* Who: "client", "server", "poller", "interrupt", "worker", "antagonist". */
 struct spec_placement {
 	char who[16];
-	struct cpuset cpus; /* the machine's own numbers */
+	struct cpuset cpus;	      /* the machine's own numbers */
 	enum runner_class scheduling; /* as struct placement has them */
 	int nice, priority;
 	bool placed; /* class, nice or priority is given */
@@ -78,9 +79,10 @@ struct spec_system {
 	enum spec_kernel_poller kernel_poller; /* SPEC_KERNEL */
 	enum poller poller;		       /* SPEC_NAPIER */
 	char port[16];			       /* kind of napier's ports: "xdp" */
-	char settings[SPEC_TEXT_MAX];	       /* of napier's engine, as in its file */
-	char command[SPEC_TEXT_MAX];	       /* SPEC_COMMAND, by sh -c; see napier-spec(5) */
-	unsigned queues;		       /* of the interfaces under test; 0: 1 */
+	/* Of napier, as its configuration has them: keys of the group engine, and of each port. */
+	char settings[SPEC_TEXT_MAX], port_settings[SPEC_TEXT_MAX];
+	char command[SPEC_TEXT_MAX]; /* SPEC_COMMAND, by sh -c; see napier-spec(5) */
+	unsigned queues;	     /* of the interfaces under test; 0: 1 */
 	/* The server's sockets; they override the workload's. */
 	bool server_spins, client_spins, prefer_busy_poll;
 	unsigned busy_poll_usecs, busy_poll_budget;
@@ -134,19 +136,28 @@ struct spec {
 	struct spec_system system[SPEC_SYSTEMS_MAX];
 	struct spec_workload workload[SPEC_WORKLOADS_MAX];
 	struct spec_antagonist antagonist[SPEC_ANTAGONISTS_MAX];
-	unsigned scaled; /* how it was made to fit this machine */
+	unsigned scaled; /* notes: how it was made to fit this machine */
 	char note[SPEC_NOTES_MAX][256];
 };
 
 struct spec_setting {
-	const char *key, *value; /* of --set */
+	const char *key,
+		*value; /* of --set; value as it stands in a file, or a text without quotes */
 };
 
 /*
- * A path (it has a / or ends in .conf, or such a file is there), or the name of a shipped one. -ENOENT
- * lists them; -EINVAL is "FILE:LINE: what is wrong, and what would be right"; a setting's key is a
- * path in the file: "quick.duration", "workloads.[0].flows", "systems.kernel.knobs.rps_cpus" (by
- * number or key). *out is for spec_free.
+ * Reads a specification: text ends with a NUL, path is for errors and for the name, usable are the
+ * CPUs that it is made to fit. -EINVAL, -ERANGE: "FILE:LINE: what is wrong, and what would be
+ * right", or "--set KEY=VALUE: …". *out is for spec_free.
+ */
+int spec_parse(const char *path, const char *text, const struct cpuset *usable,
+	       const struct spec_setting *set, unsigned sets, struct spec **out, struct error *err);
+
+/*
+ * A path (it has a / or ends in .conf, or such a file is there), or the name of a shipped one.
+ * -ENOENT lists them. A setting's key is a path in the file: "quick.duration",
+ * "workloads.[0].flows", "systems.kernel.knobs.rps_cpus" (by number or key); a member that could be
+ * there is made.
  */
 int spec_load(const char *name, const struct spec_setting *set, unsigned sets, struct spec **out,
 	      struct error *err);

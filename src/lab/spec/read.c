@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A specification's file: its groups, and in which order they are read. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <control/setup_text.h>
+
+#include "lab/spec/reading.h"
+
+#define SPEC(field) offsetof(struct spec, field)
+#define SIZE(field) sizeof(((struct spec *)0)->field)
+#define KEYS(list) list, sizeof(list) / sizeof(*list)
+
+void spec_note(struct spec *spec, const char *format, ...)
+{
+	char text[sizeof(spec->note[0])];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	for (unsigned i = 0; i < spec->scaled; i++) {
+		if (!strcmp(spec->note[i], text))
+			return;
+	}
+	if (spec->scaled < SPEC_NOTES_MAX)
+		memcpy(spec->note[spec->scaled++], text, sizeof(text));
+}
+
+static int take_topology(struct reader *r, config_setting_t *s, void *object, const struct key *key)
+{
+	static const char *const names[] = {"ends", "middle"};
+	unsigned n;
+	int rc = value_name(r, s, KEYS(names), &n);
+
+	(void)key;
+	if (!rc)
+		((struct spec *)object)->topology = (enum spec_topology)n;
+	return rc;
+}
+
+static int take_length(struct reader *r, config_setting_t *s, void *object, const struct key *key)
+{
+#define LENGTH(field) offsetof(struct spec_length, field)
+	static const struct key keys[] = {
+		{"warm", take_time, LENGTH(warm), 0, 600 * NSEC_PER_SEC},
+		{"duration", take_time, LENGTH(duration), 10 * NSEC_PER_MSEC, 3600 * NSEC_PER_SEC},
+		{"repeats", take_unsigned, LENGTH(repeats), 1, SPEC_REPEATS_MAX},
+	};
+#undef LENGTH
+
+	return reader_group(r, s, KEYS(keys), (char *)object + key->offset);
+}
+
+static int end_take(struct reader *r, config_setting_t *s, struct spec_end *end, bool address)
+{
+#define END(field) offsetof(struct spec_end, field), 0, sizeof(((struct spec_end *)0)->field)
+	static const struct key keys[] = {
+		{"interface", take_text, END(interface)},
+		{"netns", take_text, END(netns)},
+		{"address", take_text, END(address)},
+	};
+#undef END
+	int rc = reader_group(r, s, KEYS(keys), end);
+
+	if (rc)
+		return rc;
+	if (!end->interface[0])
+		return reader_wrong(r, s, -EINVAL, "which interface? interface = \"eth1\";");
+	if (address && !strchr(end->address, '/'))
+		return reader_wrong(r, s, -EINVAL,
+				    "its address, with the length of the prefix: address = "
+				    "\"10.0.0.1/24\";");
+	if (!address && end->address[0])
+		return reader_wrong(r, s, -EINVAL, "what forwards needs no address here");
+	return 0;
+}
+
+static int take_end(struct reader *r, config_setting_t *s, void *object, const struct key *key)
+{
+	return end_take(r, s, (struct spec_end *)((char *)object + key->offset), true);
+}
+
+static int take_middle(struct reader *r, config_setting_t *s, void *object, const struct key *key)
+{
+	struct spec *spec = object;
+	int rc = 0;
+
+	(void)key;
+	if (!config_setting_is_list(s) || config_setting_length(s) != 2)
+		return reader_wrong_type(
+			r, s, "( { interface = \"eth2\"; }, { interface = \"eth3\"; } )");
+	for (unsigned i = 0; i < 2 && !rc; i++)
+		rc = end_take(r, config_setting_get_elem(s, i), &spec->middle[i], false);
+	return rc;
+}
+
+static int take_given(struct reader *r, config_setting_t *s, void *object, const struct key *key)
+{
+	static const struct key keys[] = {
+		{"client", take_end, SPEC(client)},
+		{"server", take_end, SPEC(server)},
+		{"middle", take_middle},
+	};
+	struct spec *spec = object;
+
+	(void)key;
+	spec->given = true;
+	return reader_group(r, s, KEYS(keys), object);
+}
+
+static int take_original(struct reader *r, config_setting_t *s, void *object, const struct key *key)
+{
+	static const struct key keys[] = {
+		{"cpus", take_unsigned, offsetof(struct reading, original_cpus), 1, 1 << 20},
+	};
+
+	(void)object;
+	(void)key;
+	return reader_group(r, s, KEYS(keys), reading_of(r));
+}
+
+static int antagonist_kind(struct reader *r, config_setting_t *s, struct spec_antagonist *a)
+{
+	static const char *const names[] = {"hog", "background"};
+	config_setting_t *kind = config_setting_get_member(s, "kind");
+	unsigned n;
+	int rc;
+
+	if (!kind)
+		return reader_wrong(r, s, -EINVAL,
+				    "this antagonist has no kind: kind = \"hog\" or "
+				    "\"background\";");
+	rc = value_name(r, kind, KEYS(names), &n);
+	if (!rc)
+		a->kind = (enum spec_antagonist_kind)n;
+	return rc;
+}
+
+static int take_load(struct reader *r, config_setting_t *s, void *object, const struct key *key)
+{
+	struct spec_antagonist *a = object;
+
+	(void)key;
+	return load_take(r, s, a->key, &a->load);
+}
+
+static int take_nice(struct reader *r, config_setting_t *s, void *object, const struct key *key)
+{
+	long long n;
+	int rc = reader_integer(r, s, key, &n);
+
+	if (!rc)
+		((struct spec_antagonist *)object)->nice = (int)n;
+	return rc;
+}
+
+static int antagonist_take(struct reader *r, config_setting_t *s, struct spec_antagonist *a)
+{
+#define ANTAGONIST(field) offsetof(struct spec_antagonist, field)
+	static const struct key hog[] = {
+		{"kind", take_nothing},
+		{"threads", take_count, ANTAGONIST(threads), 1, LOAD_THREADS_MAX},
+		{"cpus", take_cpus, ANTAGONIST(cpus)},
+		{"nice", take_nice, 0, -20, 19},
+	};
+	static const struct key background[] = {
+		{"kind", take_nothing},
+		{"cpus", take_cpus, ANTAGONIST(cpus)},
+		{"load", take_load},
+	};
+#undef ANTAGONIST
+	int rc;
+
+	if (!config_setting_is_group(s))
+		return reader_wrong_type(r, s, "{ kind = \"hog\"; … }");
+	snprintf(a->key, sizeof(a->key), "%s", config_setting_name(s));
+	a->line = (int)config_setting_source_line(s);
+	a->threads = 1;
+	rc = antagonist_kind(r, s, a);
+	if (rc)
+		return rc;
+	if (a->kind == SPEC_HOG)
+		return reader_group(r, s, KEYS(hog), a);
+	if (!config_setting_get_member(s, "load"))
+		return reader_wrong(r, s, -EINVAL,
+				    "what does it send? load = { kind = \"stream\"; … };");
+	return reader_group(r, s, KEYS(background), a);
+}
+
+static int take_antagonists(struct reader *r, config_setting_t *s, void *object,
+			    const struct key *key)
+{
+	struct spec *spec = object;
+	int rc = 0;
+
+	(void)key;
+	if (!config_setting_is_group(s))
+		return reader_wrong_type(r, s, "{ NAME = { kind = \"hog\"; … }; … }");
+	for (int i = 0; i < config_setting_length(s) && !rc; i++) {
+		config_setting_t *element = config_setting_get_elem(s, (unsigned)i);
+
+		if (spec->antagonists == SPEC_ANTAGONISTS_MAX)
+			return reader_wrong(r, element, -EINVAL, "more than %d antagonists",
+					    SPEC_ANTAGONISTS_MAX);
+		if (strlen(config_setting_name(element)) >= SPEC_NAME_MAX)
+			return reader_wrong(r, element, -EINVAL, "this name is too long");
+		rc = antagonist_take(r, element, &spec->antagonist[spec->antagonists++]);
+	}
+	return rc;
+}
+
+static int take_default(struct reader *r, config_setting_t *s, void *object, const struct key *key)
+{
+	(void)object;
+	return !strcmp(key->name, "system") ? system_take_defaults(r, s) : load_take_defaults(r, s);
+}
+
+/* Read by themselves first, so that an error in them is said at its own line. */
+static int take_defaults(struct reader *r, config_setting_t *s, void *object, const struct key *key)
+{
+	static const struct key keys[] = {{"system", take_default}, {"workload", take_default}};
+
+	(void)key;
+	return reader_group(r, s, KEYS(keys), object);
+}
+
+static int workloads_merge(struct reader *r, config_setting_t *root, config_setting_t *workloads)
+{
+	config_setting_t *defaults = config_setting_get_member(root, "defaults");
+
+	defaults = defaults ? config_setting_get_member(defaults, "workload") : NULL;
+	for (int i = 0; defaults && i < config_setting_length(workloads); i++) {
+		if (tree_merge(config_setting_get_elem(workloads, (unsigned)i), defaults))
+			return error_set(r->err, -ENOMEM, "no memory");
+	}
+	return 0;
+}
+
+/* Systems name workloads, and need to know the topology, wherever these stand in the file. */
+static int groups_read(struct reader *r, config_setting_t *root)
+{
+	config_setting_t *workloads = config_setting_get_member(root, "workloads");
+	config_setting_t *systems = config_setting_get_member(root, "systems");
+	int rc;
+
+	if (!workloads || !systems)
+		return error_set(r->err, -EINVAL,
+				 "%.120s: it has no %s; napier-spec(5) has an example", r->path,
+				 workloads ? "systems" : "workloads");
+	rc = workloads_merge(r, root, workloads);
+	if (!rc)
+		rc = workloads_take(r, workloads);
+	if (!rc)
+		rc = systems_take(r, systems);
+	return rc ? rc : spec_check(r, root);
+}
+
+static int root_read(struct reader *r, config_setting_t *root)
+{
+	static const struct key keys[] = {
+		{"title", take_text, SPEC(title), 0, SIZE(title)},
+		{"source", take_text, SPEC(source), 0, SIZE(source)},
+		{"question", take_text, SPEC(question), 0, SIZE(question)},
+		{"topology", take_topology},
+		{"given", take_given},
+		{"original", take_original},
+		{"quick", take_length, SPEC(quick)},
+		{"full", take_length, SPEC(full)},
+		{"defaults", take_nothing},
+		{"systems", take_nothing},
+		{"workloads", take_nothing},
+		{"antagonists", take_nothing},
+	};
+	static const struct key later[] = {
+		{"defaults", take_defaults},
+		{"antagonists", take_antagonists},
+	};
+	int rc = reader_group(r, root, KEYS(keys), reading_of(r)->spec);
+
+	/* These are scaled, for which the numbers of `original` have to be known. */
+	for (size_t i = 0; i < 2 && !rc; i++) {
+		config_setting_t *s = config_setting_get_member(root, later[i].name);
+
+		if (s)
+			rc = later[i].take(r, s, reading_of(r)->spec, &later[i]);
+	}
+	return rc ? rc : groups_read(r, root);
+}
+
+static void wrapped_note(const struct reading *reading)
+{
+	char asked[64];
+
+	if (cpuset_empty(&reading->wrapped))
+		return;
+	cpuset_format(&reading->wrapped, asked, sizeof(asked));
+	spec_note(reading->spec,
+		  "CPUs numbered %s in the specification are others here, counted round: this "
+		  "machine has %u",
+		  asked, reading->cpus);
+}
+
+/* The first `sets` settings of --set are made. */
+static int text_read(struct spec *spec, const struct cpuset *usable, const struct spec_setting *set,
+		     unsigned sets, struct error *err)
+{
+	struct reading reading = {.spec = spec, .usable = usable, .cpus = cpuset_count(usable)};
+	struct reader r = {.arg = &reading, .path = spec->path, .err = err};
+	config_t config;
+	int rc = setup_text_check(&r, spec->text);
+
+	if (rc)
+		return rc;
+	config_init(&config);
+	if (!config_read_string(&config, spec->text))
+		rc = error_set(err, -EINVAL, "%.120s:%d: %s%s", spec->path,
+			       config_error_line(&config), config_error_text(&config),
+			       strcmp(config_error_text(&config), "syntax error")
+				       ? ""
+				       : " (texts are in quotes, and ';' ends a key)");
+	for (unsigned i = 0; i < sets && !rc; i++)
+		rc = tree_set(&config, &set[i], err);
+	if (!rc)
+		rc = root_read(&r, config_root_setting(&config));
+	if (!rc)
+		wrapped_note(&reading);
+	config_destroy(&config);
+	return rc;
+}
+
+/* "/a/b.conf" is called b. */
+static void name_take(struct spec *spec, const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	size_t n = strlen(name);
+
+	if (n > 5 && !strcmp(name + n - 5, ".conf"))
+		n -= 5;
+	snprintf(spec->name, sizeof(spec->name), "%.*s", n > 70 ? 70 : (int)n, name);
+}
+
+static int try(const char *path, const char *text, const struct cpuset *usable,
+	       const struct spec_setting *set, unsigned sets, struct spec **out, struct error *err)
+{
+	struct spec *spec = calloc(1, sizeof(*spec));
+	int rc;
+
+	if (!spec || !(spec->text = strdup(text))) {
+		free(spec);
+		return error_set(err, -ENOMEM, "no memory");
+	}
+	snprintf(spec->path, sizeof(spec->path), "%s", path);
+	name_take(spec, path);
+	spec->quick = (struct spec_length){100 * NSEC_PER_MSEC, 500 * NSEC_PER_MSEC, 2};
+	spec->full = (struct spec_length){NSEC_PER_SEC, 5 * NSEC_PER_SEC, 5};
+	rc = text_read(spec, usable, set, sets, err);
+	if (rc)
+		spec_free(spec);
+	else
+		*out = spec;
+	return rc;
+}
+
+/* What was set has no line; what it made wrong may have one. */
+static int set_wrong(const struct spec_setting *set, const char *path, int rc, struct error *err)
+{
+	struct error inner = *err;
+	char nowhere[160];
+	size_t n = (size_t)snprintf(nowhere, sizeof(nowhere), "%.120s:0: ", path);
+	const char *text = strncmp(inner.text, nowhere, n) ? inner.text : inner.text + n;
+
+	return error_set(err, rc, "--set %.80s=%.60s: %.400s", set->key, set->value, text);
+}
+
+int spec_parse(const char *path, const char *text, const struct cpuset *usable,
+	       const struct spec_setting *set, unsigned sets, struct spec **out, struct error *err)
+{
+	struct error own;
+	struct spec *ignored;
+	unsigned n = 0;
+	int rc;
+
+	err = err ? err : &own;
+	rc = try(path, text, usable, set, sets, out, err);
+	if (!rc || !sets)
+		return rc;
+	/* Which of them is it? */
+	while (n < sets && !(rc = try(path, text, usable, set, n, &ignored, err))) {
+		spec_free(ignored);
+		n++;
+	}
+	if (n == sets)
+		rc = try(path, text, usable, set, sets, &ignored, err);
+	return n ? set_wrong(&set[n - 1], path, rc, err) : rc;
+}
+
+void spec_free(struct spec *spec)
+{
+	if (spec)
+		free(spec->text);
+	free(spec);
+}
