@@ -70,8 +70,21 @@ void netlab_name(const struct netlab *lab, const char *suffix, char name[16]);
 /* Both ends are down at first. */
 int netlab_veth_add(struct netlab *lab, unsigned ns_a, const char *a, unsigned ns_b, const char *b,
 		    struct error *err);
+/* With so many queues each way at both ends, all in use; netlab_channels_set takes some away. */
+int netlab_veth_queues_add(struct netlab *lab, unsigned ns_a, const char *a, unsigned ns_b,
+			   const char *b, unsigned queues, struct error *err);
+/* Queues each way that are in use, at most as many as it was made with. As many: no effect. */
+int netlab_channels_set(struct netlab *lab, unsigned ns, const char *interface, unsigned queues,
+			struct error *err);
 int netlab_address_add(struct netlab *lab, unsigned ns, const char *interface, const char *address,
 		       unsigned prefix, struct error *err);
+int netlab_address_delete(struct netlab *lab, unsigned ns, const char *interface,
+			  const char *address, unsigned prefix, struct error *err);
+/* IPv4; one that is there already is no error. */
+int netlab_route_add(struct netlab *lab, unsigned ns, const char *network, unsigned prefix,
+		     const char *gateway, struct error *err);
+/* The namespace passes on packets between its interfaces (IPv4). */
+int netlab_forwarding_set(struct netlab *lab, unsigned ns, bool on, struct error *err);
 int netlab_link_up(struct netlab *lab, unsigned ns, const char *interface, bool up,
 		   struct error *err);
 int netlab_mac_set(struct netlab *lab, unsigned ns, const char *interface, const uint8_t mac[6],

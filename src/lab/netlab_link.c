@@ -22,6 +22,7 @@
 
 #include <napier/machine.h>
 
+#include "lab/inside.h"
 #include "lab/netlab.h"
 
 enum { REQUEST_MAX = 1024 };
@@ -90,20 +91,37 @@ static int told(int ret, const char *what, const struct netlab_namespace *ns, co
 	return error_set(err, ret, "%s %s in %s: %s", what, interface, ns->name, strerror(-ret));
 }
 
+/* 0: as many as the kernel thinks, of which one is used. */
+static void queues_put(struct request *r, unsigned queues)
+{
+	if (!queues)
+		return;
+	mnl_attr_put_u32(r->header, IFLA_NUM_TX_QUEUES, queues);
+	mnl_attr_put_u32(r->header, IFLA_NUM_RX_QUEUES, queues);
+}
+
 int netlab_veth_add(struct netlab *lab, unsigned ns_a, const char *a, unsigned ns_b, const char *b,
 		    struct error *err)
+{
+	return netlab_veth_queues_add(lab, ns_a, a, ns_b, b, 0, err);
+}
+
+int netlab_veth_queues_add(struct netlab *lab, unsigned ns_a, const char *a, unsigned ns_b,
+			   const char *b, unsigned queues, struct error *err)
 {
 	struct nlattr *info, *data, *peer;
 	struct request r;
 
 	request_link(&r, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL);
 	mnl_attr_put_strz(r.header, IFLA_IFNAME, a);
+	queues_put(&r, queues);
 	info = mnl_attr_nest_start(r.header, IFLA_LINKINFO);
 	mnl_attr_put_strz(r.header, IFLA_INFO_KIND, "veth");
 	data = mnl_attr_nest_start(r.header, IFLA_INFO_DATA);
 	peer = mnl_attr_nest_start(r.header, VETH_INFO_PEER);
 	mnl_nlmsg_put_extra_header(r.header, sizeof(struct ifinfomsg));
 	mnl_attr_put_strz(r.header, IFLA_IFNAME, b);
+	queues_put(&r, queues);
 	mnl_attr_put_u32(r.header, IFLA_NET_NS_FD, (uint32_t)lab->namespace[ns_b].fd);
 	mnl_attr_nest_end(r.header, peer);
 	mnl_attr_nest_end(r.header, data);
@@ -171,8 +189,8 @@ int netlab_link_delete(struct netlab *lab, unsigned ns, const char *interface, s
 		    interface, err);
 }
 
-int netlab_address_add(struct netlab *lab, unsigned ns, const char *interface, const char *address,
-		       unsigned prefix, struct error *err)
+static int address_change(struct netlab *lab, unsigned ns, const char *interface,
+			  const char *address, unsigned prefix, bool add, struct error *err)
 {
 	int index = index_of(&lab->namespace[ns], interface, err);
 	struct ifaddrmsg *head;
@@ -183,15 +201,72 @@ int netlab_address_add(struct netlab *lab, unsigned ns, const char *interface, c
 		return index;
 	if (inet_pton(AF_INET, address, &in) != 1 || prefix > 32)
 		return error_set(err, -EINVAL, "%s/%u: not an IPv4 address", address, prefix);
-	request_init(&r, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL);
+	request_init(&r, add ? RTM_NEWADDR : RTM_DELADDR, add ? NLM_F_CREATE | NLM_F_EXCL : 0);
 	head = mnl_nlmsg_put_extra_header(r.header, sizeof(*head));
 	head->ifa_family = AF_INET;
 	head->ifa_prefixlen = (uint8_t)prefix;
 	head->ifa_index = (uint32_t)index;
 	mnl_attr_put_u32(r.header, IFA_LOCAL, in.s_addr);
 	mnl_attr_put_u32(r.header, IFA_ADDRESS, in.s_addr);
-	return told(request_send(&r, &lab->namespace[ns]), "giving an address to",
-		    &lab->namespace[ns], interface, err);
+	return told(request_send(&r, &lab->namespace[ns]),
+		    add ? "giving an address to" : "taking an address from", &lab->namespace[ns],
+		    interface, err);
+}
+
+int netlab_address_add(struct netlab *lab, unsigned ns, const char *interface, const char *address,
+		       unsigned prefix, struct error *err)
+{
+	return address_change(lab, ns, interface, address, prefix, true, err);
+}
+
+int netlab_address_delete(struct netlab *lab, unsigned ns, const char *interface,
+			  const char *address, unsigned prefix, struct error *err)
+{
+	return address_change(lab, ns, interface, address, prefix, false, err);
+}
+
+int netlab_route_add(struct netlab *lab, unsigned ns, const char *network, unsigned prefix,
+		     const char *gateway, struct error *err)
+{
+	struct in_addr to, by;
+	struct request r;
+	struct rtmsg *head;
+	int ret;
+
+	if (inet_pton(AF_INET, network, &to) != 1 || inet_pton(AF_INET, gateway, &by) != 1 ||
+	    prefix > 32)
+		return error_set(err, -EINVAL, "%s/%u via %s: not IPv4 addresses", network, prefix,
+				 gateway);
+	request_init(&r, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL);
+	head = mnl_nlmsg_put_extra_header(r.header, sizeof(*head));
+	head->rtm_family = AF_INET;
+	head->rtm_dst_len = (uint8_t)prefix;
+	head->rtm_table = RT_TABLE_MAIN;
+	head->rtm_protocol = RTPROT_STATIC;
+	head->rtm_scope = RT_SCOPE_UNIVERSE;
+	head->rtm_type = RTN_UNICAST;
+	mnl_attr_put_u32(r.header, RTA_DST, to.s_addr);
+	mnl_attr_put_u32(r.header, RTA_GATEWAY, by.s_addr);
+	ret = request_send(&r, &lab->namespace[ns]);
+	return told(ret == -EEXIST ? 0 : ret, "adding a route to", &lab->namespace[ns], network,
+		    err);
+}
+
+int netlab_channels_set(struct netlab *lab, unsigned ns, const char *interface, unsigned queues,
+			struct error *err)
+{
+	struct ethtool_channels channels = {.cmd = ETHTOOL_GCHANNELS};
+	struct ifreq ifr = {.ifr_data = (void *)&channels};
+	int ret = ifreq_ioctl(&lab->namespace[ns], interface, SIOCETHTOOL, &ifr);
+
+	if (!ret && channels.rx_count == queues && channels.tx_count == queues)
+		return 0;
+	channels.cmd = ETHTOOL_SCHANNELS;
+	channels.rx_count = channels.tx_count = queues;
+	channels.combined_count = 0;
+	if (!ret)
+		ret = ifreq_ioctl(&lab->namespace[ns], interface, SIOCETHTOOL, &ifr);
+	return told(ret, "setting the number of queues of", &lab->namespace[ns], interface, err);
 }
 
 int netlab_offload_set(struct netlab *lab, unsigned ns, const char *interface,
@@ -294,4 +369,29 @@ int netlab_rps_set(struct netlab *lab, unsigned ns, const char *interface, int c
 	for (int word = cpu / 32; word > 0; word--)
 		n += snprintf(mask + n, sizeof(mask) - (size_t)n, ",00000000");
 	return interface_write(lab, ns, interface, "queues/rx-0/rps_cpus", mask, err);
+}
+
+static int forwarding_write(void *arg)
+{
+	int fd = open("/proc/sys/net/ipv4/ip_forward", O_WRONLY | O_CLOEXEC), ret = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, arg, 1) != 1)
+		ret = -errno;
+	close(fd);
+	return ret;
+}
+
+int netlab_forwarding_set(struct netlab *lab, unsigned ns, bool on, struct error *err)
+{
+	char text[] = {on ? '1' : '0', '\0'};
+	int ret;
+
+	err->code = 0;
+	ret = inside_run(lab->namespace[ns].fd, forwarding_write, text, err);
+	if (ret && !err->code)
+		error_set(err, ret, "net.ipv4.ip_forward in %s: %s", lab->namespace[ns].name,
+			  strerror(-ret));
+	return ret;
 }
