@@ -39,7 +39,7 @@ static int handler_check(struct reader *r, config_setting_t *s, const struct spe
 
 static int napier_check(struct reader *r, config_setting_t *s, const struct spec_system *system)
 {
-	static const char *const own[] = {"engine", "ports", "port"};
+	static const char *const own[] = {"engine", "ports", "port", "port_options"};
 
 	/* From the defaults they are for those that are napier. */
 	for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++) {
@@ -63,7 +63,7 @@ static int napier_check(struct reader *r, config_setting_t *s, const struct spec
 				    "%s: poller app is an application's with napier's sockets: "
 				    "handler = \"socket\"",
 				    system->key);
-	return 0;
+	return settings_check(r, s, system);
 }
 
 static int kernel_check(struct reader *r, config_setting_t *s, const struct spec_system *system)

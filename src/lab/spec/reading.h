@@ -32,7 +32,7 @@ __attribute__((format(printf, 2, 3))) void spec_note(struct spec *spec, const ch
 int value_time(struct reader *r, config_setting_t *s, int64_t min, int64_t max, int64_t *out);
 /* A number, or how many CPUs there are: "cpus", "cpus/2", "18*cpus". */
 int value_count(struct reader *r, config_setting_t *s, unsigned min, unsigned max, unsigned *out);
-/* "0-2,5", a number, "all", "lower", "upper": into the machine's own. */
+/* "0-2,5", a number, "all", "lower", "upper", "last": into the machine's own. */
 int value_cpus(struct reader *r, config_setting_t *s, struct cpuset *out);
 /* At most size - 1 bytes. */
 int value_text(struct reader *r, config_setting_t *s, char *out, size_t size);
@@ -60,8 +60,11 @@ int load_take_defaults(struct reader *r, config_setting_t *group);
 int systems_take(struct reader *r, config_setting_t *group);
 int system_take_defaults(struct reader *r, config_setting_t *group);
 
-/* engine.c: napier's own settings, as a text for its configuration. */
-int engine_take(struct reader *r, config_setting_t *group, bool port, char *out, size_t size);
+/* settings.c: napier's own settings, as a text for its configuration; checked once all are there.
+ */
+int settings_take(struct reader *r, config_setting_t *group, bool port, char *out, size_t size);
+int port_options_take(struct reader *r, config_setting_t *s, void *object, const struct key *key);
+int settings_check(struct reader *r, config_setting_t *group, const struct spec_system *system);
 
 /* check.c: what no single key can see. s: the system's group. */
 int system_check(struct reader *r, config_setting_t *s, const struct spec_system *system);

@@ -79,6 +79,7 @@ struct spec_system {
 	enum spec_kernel_poller kernel_poller; /* SPEC_KERNEL */
 	enum poller poller;		       /* SPEC_NAPIER */
 	char port[16];			       /* kind of napier's ports: "xdp" */
+	char port_options[64]; /* of its text, behind the interface: "tx_napi=yes"; "" */
 	/* Of napier, as its configuration has them: keys of the group engine, and of each port. */
 	char settings[SPEC_TEXT_MAX], port_settings[SPEC_TEXT_MAX];
 	char command[SPEC_TEXT_MAX]; /* SPEC_COMMAND, by sh -c; see napier-spec(5) */

@@ -115,14 +115,22 @@ static int take_wish(struct reader *r, config_setting_t *s, void *object, const 
 	return rc ? reader_wrong_there(r, s, rc) : 0;
 }
 
+/* "any" takes back what the defaults say. */
+static int place_cpus(struct reader *r, config_setting_t *s, struct cpuset *out)
+{
+	const char *text = config_setting_get_string(s);
+
+	*out = (struct cpuset){0};
+	return text && !strcmp(text, "any") ? 0 : value_cpus(r, s, out);
+}
+
 static int take_wish_cpus(struct reader *r, config_setting_t *s, void *object,
 			  const struct key *key)
 {
 	struct wish *wish = object;
 
 	(void)key;
-	wish->cpus = (struct cpuset){0};
-	return value_cpus(r, s, &wish->cpus);
+	return place_cpus(r, s, &wish->cpus);
 }
 
 /* CPUs alone, or a group. */
@@ -141,7 +149,7 @@ static int place_read(struct reader *r, config_setting_t *s, struct spec_placeme
 	if (!config_setting_is_group(s)) {
 		if (config_setting_is_aggregate(s))
 			return reader_wrong_type(r, s, "\"0-1\" or { cpus = \"0-1\"; nice = 5; }");
-		return value_cpus(r, s, &place->cpus);
+		return place_cpus(r, s, &place->cpus);
 	}
 	rc = reader_group(r, s, keys, sizeof(keys) / sizeof(*keys), &wish);
 	if (rc)
@@ -221,11 +229,11 @@ static int take_only(struct reader *r, config_setting_t *s, void *object, const 
 	return rc;
 }
 
-static int take_engine(struct reader *r, config_setting_t *s, void *object, const struct key *key)
+static int take_settings(struct reader *r, config_setting_t *s, void *object, const struct key *key)
 {
 	bool port = !strcmp(key->name, "ports");
 
-	return engine_take(r, s, port, (char *)object + key->offset, (size_t)key->max);
+	return settings_take(r, s, port, (char *)object + key->offset, (size_t)key->max);
 }
 
 static int group_take(struct reader *r, config_setting_t *s, struct spec_system *system)
@@ -239,8 +247,9 @@ static int group_take(struct reader *r, config_setting_t *s, struct spec_system 
 		{"handler", take_handler},
 		{"poller", take_nothing},
 		{"port", take_text, SYSTEM(port), 0, SIZE(port)},
-		{"engine", take_engine, SYSTEM(settings), 0, SIZE(settings)},
-		{"ports", take_engine, SYSTEM(port_settings), 0, SIZE(port_settings)},
+		{"port_options", port_options_take, SYSTEM(port_options), 0, SIZE(port_options)},
+		{"engine", take_settings, SYSTEM(settings), 0, SIZE(settings)},
+		{"ports", take_settings, SYSTEM(port_settings), 0, SIZE(port_settings)},
 		{"command", take_text, SYSTEM(command), 0, SIZE(command)},
 		{"queues", take_count, SYSTEM(queues), 1, 64},
 		{"server_spins", reader_bool, SYSTEM(server_spins)},

@@ -114,6 +114,8 @@ static bool cpus_by_name(const struct reading *reading, const char *text, struct
 		cpus_range(reading, 0, half, out);
 	else if (!strcmp(text, "upper"))
 		cpus_range(reading, reading->cpus > 1 ? half : 0, reading->cpus, out);
+	else if (!strcmp(text, "last"))
+		cpus_range(reading, reading->cpus - 1, reading->cpus, out);
 	else
 		return false;
 	return true;
@@ -132,7 +134,7 @@ int value_cpus(struct reader *r, config_setting_t *s, struct cpuset *out)
 	if (rc || cpuset_empty(&asked))
 		return reader_wrong(r, s, rc ? rc : -EINVAL,
 				    "%s = \"%.40s\": CPUs are \"0-2,5\" (below %d), \"all\", "
-				    "\"lower\" or \"upper\" (the halves)",
+				    "\"lower\" or \"upper\" (the halves), \"last\"",
 				    config_setting_name(s), text, CPU_MAX);
 	for (unsigned cpu = cpuset_next(&asked, 0); cpu < CPU_MAX;
 	     cpu = cpuset_next(&asked, cpu + 1)) {

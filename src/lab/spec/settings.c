@@ -87,32 +87,52 @@ static int cpus_map(struct reader *r, config_setting_t *group)
 	return rc;
 }
 
-/* What napier says of it, at the place of the group. */
-static int setup_try(struct reader *r, config_setting_t *group, bool port, const char *text)
+/* What napier says of it, at the place of s. */
+static int setup_try(struct reader *r, config_setting_t *s, const char *text)
 {
 	struct error said = {0};
 	struct setup setup;
-	char *whole;
+	const char *what;
 	int rc;
 
-	if (asprintf(&whole, port ? "ports = ( { port = \"mem:a\"; %s } );" : "engine = { %s };",
-		     text) < 0)
-		return error_set(r->err, -ENOMEM, "no memory");
 	setup_init(&setup);
-	rc = setup_text_read(&setup, "", whole, &said);
+	rc = setup_text_read(&setup, "", text, &said);
 	setup_free(&setup);
-	free(whole);
-	if (rc) {
-		/* Its lines are of the text that was made here. */
-		const char *what = strstr(said.text, ": ");
+	if (!rc)
+		return 0;
+	/* Its lines are of the text that was made here. */
+	what = strstr(said.text, ": ");
+	return reader_wrong(r, s, rc, "%s: %s", config_setting_name(s),
+			    what ? what + 2 : said.text);
+}
 
-		rc = reader_wrong(r, group, rc, "%s: %s", config_setting_name(group),
-				  what ? what + 2 : said.text);
+int settings_check(struct reader *r, config_setting_t *group, const struct spec_system *system)
+{
+	config_setting_t *engine = config_setting_get_member(group, "engine");
+	config_setting_t *ports = config_setting_get_member(group, "ports");
+	config_setting_t *options = config_setting_get_member(group, "port_options");
+	char text[2 * SPEC_TEXT_MAX];
+	int rc = 0;
+
+	if (engine) {
+		snprintf(text, sizeof(text), "engine = { %s };", system->settings);
+		rc = setup_try(r, engine, text);
+	}
+	if (!rc && options) {
+		snprintf(text, sizeof(text), "ports = ( { port = \"%s:x,%s\"; } );", system->port,
+			 system->port_options);
+		rc = setup_try(r, options, text);
+	}
+	if (!rc && ports) {
+		snprintf(text, sizeof(text), "ports = ( { port = \"%s:x%s%s\"; %s } );",
+			 system->port, options ? "," : "", system->port_options,
+			 system->port_settings);
+		rc = setup_try(r, ports, text);
 	}
 	return rc;
 }
 
-int engine_take(struct reader *r, config_setting_t *group, bool port, char *out, size_t size)
+int settings_take(struct reader *r, config_setting_t *group, bool port, char *out, size_t size)
 {
 	int rc;
 
@@ -124,8 +144,27 @@ int engine_take(struct reader *r, config_setting_t *group, bool port, char *out,
 	if (rc)
 		return rc;
 	rc = tree_text(group, out, size);
-	if (rc)
-		return reader_wrong(r, group, rc, "%s is too long: %zu bytes at most",
-				    config_setting_name(group), size - 1);
-	return setup_try(r, group, port, out);
+	return rc ? reader_wrong(r, group, rc, "%s is too long: %zu bytes at most",
+				 config_setting_name(group), size - 1)
+		  : 0;
+}
+
+/* Behind the interface in a port's text; what the lab itself writes there is not for options. */
+int port_options_take(struct reader *r, config_setting_t *s, void *object, const struct key *key)
+{
+	static const char *const taken[] = {"name=", "netns=", "queues=", "host=", "wait="};
+	char *text = (char *)object + key->offset;
+	int rc = value_text(r, s, text, (size_t)key->max);
+
+	for (const char *at = text; !rc && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : "") {
+		for (size_t i = 0; i < sizeof(taken) / sizeof(*taken) && !rc; i++) {
+			if (!strncmp(at, taken[i], strlen(taken[i])))
+				rc = reader_wrong(r, s, -EINVAL, "%s: %s… is the lab's to say",
+						  key->name, taken[i]);
+		}
+	}
+	/* It stands in a text in quotes. */
+	if (!rc && strpbrk(text, "\"\\\n"))
+		rc = reader_wrong(r, s, -EINVAL, "%s: no quotes here", key->name);
+	return rc;
 }
