@@ -45,7 +45,7 @@ static int napier_check(struct reader *r, config_setting_t *s, const struct spec
 	for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++) {
 		config_setting_t *key = config_setting_get_member(s, own[i]);
 
-		if (key && system->dut != SPEC_NAPIER && !config_setting_get_hook(key))
+		if (key && system->dut != SPEC_NAPIER && !tree_inherited(key))
 			return reader_wrong(r, key, -EINVAL, "%s: %s goes with dut = \"napier\"",
 					    system->key, own[i]);
 	}

@@ -213,16 +213,21 @@ static int take_antagonists(struct reader *r, config_setting_t *s, void *object,
 	return rc;
 }
 
-static int take_default(struct reader *r, config_setting_t *s, void *object, const struct key *key)
+/* Read by themselves too, so that an error in them is said at its own line. */
+static int take_load_defaults(struct reader *r, config_setting_t *s, void *object,
+			      const struct key *key)
 {
 	(void)object;
-	return !strcmp(key->name, "system") ? system_take_defaults(r, s) : load_take_defaults(r, s);
+	(void)key;
+	return load_take_defaults(r, s);
 }
 
-/* Read by themselves first, so that an error in them is said at its own line. */
 static int take_defaults(struct reader *r, config_setting_t *s, void *object, const struct key *key)
 {
-	static const struct key keys[] = {{"system", take_default}, {"workload", take_default}};
+	static const struct key keys[] = {
+		{"system", take_nothing}, /* by systems_take: it may name workloads */
+		{"workload", take_load_defaults},
+	};
 
 	(void)key;
 	return reader_group(r, s, KEYS(keys), object);
@@ -293,15 +298,22 @@ static int root_read(struct reader *r, config_setting_t *root)
 
 static void wrapped_note(const struct reading *reading)
 {
-	char asked[64];
+	const struct cpuset *wrapped = &reading->wrapped;
+	char text[160] = "";
+	size_t used = 0;
 
-	if (cpuset_empty(&reading->wrapped))
-		return;
-	cpuset_format(&reading->wrapped, asked, sizeof(asked));
-	spec_note(reading->spec,
-		  "CPUs numbered %s in the specification are others here, counted round: this "
-		  "machine has %u",
-		  asked, reading->cpus);
+	for (unsigned cpu = cpuset_next(wrapped, 0); cpu < CPU_MAX;
+	     cpu = cpuset_next(wrapped, cpu + 1)) {
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%u is %u",
+					 used ? ", " : "", cpu, value_cpu(reading, cpu));
+		if (used > sizeof(text) - 40) {
+			snprintf(text + used, sizeof(text) - used, ", and so on");
+			break;
+		}
+	}
+	if (used)
+		spec_note(reading->spec, "CPUs: number %s here, counted round: this machine has %u",
+			  text, reading->cpus);
 }
 
 /* The first `sets` settings of --set are made. */

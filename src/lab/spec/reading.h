@@ -34,6 +34,8 @@ int value_time(struct reader *r, config_setting_t *s, int64_t min, int64_t max, 
 int value_count(struct reader *r, config_setting_t *s, unsigned min, unsigned max, unsigned *out);
 /* "0-2,5", a number, "all", "lower", "upper", "last": into the machine's own. */
 int value_cpus(struct reader *r, config_setting_t *s, struct cpuset *out);
+/* The machine's number of the file's. */
+unsigned value_cpu(const struct reading *reading, unsigned number);
 /* At most size - 1 bytes. */
 int value_text(struct reader *r, config_setting_t *s, char *out, size_t size);
 /* Which of n names; err lists them. */
@@ -53,12 +55,11 @@ int take_nothing(struct reader *r, config_setting_t *s, void *object, const stru
 int workloads_take(struct reader *r, config_setting_t *group);
 /* Into a load_config that load_defaults made. */
 int load_take(struct reader *r, config_setting_t *group, const char *who, struct load_config *out);
-/* Without what has to be there in the end. */
+/* Only looks whether each key is right. */
 int load_take_defaults(struct reader *r, config_setting_t *group);
 
 /* system.c */
 int systems_take(struct reader *r, config_setting_t *group);
-int system_take_defaults(struct reader *r, config_setting_t *group);
 
 /* settings.c: napier's own settings, as a text for its configuration; checked once all are there.
  */
@@ -72,13 +73,18 @@ int spec_check(struct reader *r, config_setting_t *root);
 
 /* tree.c: libconfig's trees. */
 
-/* Members that `into` has not are copied, groups in both are merged. -ENOMEM. */
+/*
+ * A member that `into` has not is copied, and its hook set; groups in both are merged. The same of
+ * all members of a group. -ENOMEM.
+ */
+int tree_inherit(config_setting_t *into, const config_setting_t *member);
 int tree_merge(config_setting_t *into, const config_setting_t *from);
+static inline bool tree_inherited(const config_setting_t *s)
+{
+	return config_setting_get_hook(s);
+}
 /* As --set. -EINVAL, -ENOENT: err says what is wrong with the path. */
 int tree_set(config_t *config, const struct spec_setting *set, struct error *err);
 /* A copy of the group's members as a text that libconfig reads; -ENOSPC. */
 int tree_text(config_setting_t *group, char *out, size_t size);
-config_setting_t *tree_copy(config_setting_t *parent, const char *name,
-			    const config_setting_t *from);
-
 #endif

@@ -149,22 +149,36 @@ int settings_take(struct reader *r, config_setting_t *group, bool port, char *ou
 		  : 0;
 }
 
-/* Behind the interface in a port's text; what the lab itself writes there is not for options. */
+/* One option "key=value"; only opening the port would say that there is none of that name. */
+static int option_check(struct reader *r, config_setting_t *s, const char *option)
+{
+	static const char *const known[] = {"ring",	"tx_napi",  "mode",
+					    "zerocopy", "checksum", "qdisc_bypass"};
+	char list[128] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+		size_t n = strlen(known[i]);
+
+		if (!strncmp(option, known[i], n) && option[n] == '=')
+			return 0;
+		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "",
+					 known[i]);
+	}
+	return reader_wrong(r, s, -EINVAL,
+			    "port_options: no option \"%.*s\" here: it is KEY=VALUE of %s",
+			    (int)strcspn(option, ",="), option, list);
+}
+
 int port_options_take(struct reader *r, config_setting_t *s, void *object, const struct key *key)
 {
-	static const char *const taken[] = {"name=", "netns=", "queues=", "host=", "wait="};
 	char *text = (char *)object + key->offset;
 	int rc = value_text(r, s, text, (size_t)key->max);
 
-	for (const char *at = text; !rc && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : "") {
-		for (size_t i = 0; i < sizeof(taken) / sizeof(*taken) && !rc; i++) {
-			if (!strncmp(at, taken[i], strlen(taken[i])))
-				rc = reader_wrong(r, s, -EINVAL, "%s: %s… is the lab's to say",
-						  key->name, taken[i]);
-		}
-	}
 	/* It stands in a text in quotes. */
 	if (!rc && strpbrk(text, "\"\\\n"))
-		rc = reader_wrong(r, s, -EINVAL, "%s: no quotes here", key->name);
+		return reader_wrong(r, s, -EINVAL, "%s: no quotes here", key->name);
+	for (const char *at = text; !rc && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : "")
+		rc = option_check(r, s, at);
 	return rc;
 }

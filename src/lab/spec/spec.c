@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,13 +60,6 @@ static int file_read(const char *path, char **text, struct error *err)
 		       : error_set(err, -EINVAL, "%.400s: not a text file", path);
 }
 
-static bool directory_is(const char *path)
-{
-	struct stat st;
-
-	return !stat(path, &st) && S_ISDIR(st.st_mode);
-}
-
 static bool file_is(const char *path)
 {
 	struct stat st;
@@ -75,9 +69,9 @@ static bool file_is(const char *path)
 
 const char *spec_directory(void)
 {
-	static char path[1024];
+	static char path[PATH_MAX];
 	const char *given = getenv("NAPIER_SPECS");
-	char self[512], mark[1024];
+	char self[512], mark[1024], there[1024];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	if (given && *given)
@@ -87,12 +81,12 @@ const char *spec_directory(void)
 		*strrchr(self, '/') = '\0';
 	/* Built: programs are two directories below the top of the build. */
 	snprintf(mark, sizeof(mark), "%s/../../build.ninja", self);
-	snprintf(path, sizeof(path), "%s/../../specs", self);
-	if (file_is(mark) && directory_is(path))
+	snprintf(there, sizeof(there), "%s/../../specs", self);
+	if (file_is(mark) && realpath(there, path))
 		return path;
 	/* Installed, also in another place than it was built for. */
-	snprintf(path, sizeof(path), "%s/../share/napier/specs", self);
-	return directory_is(path) ? path : SPEC_DIRECTORY;
+	snprintf(there, sizeof(there), "%s/../share/napier/specs", self);
+	return realpath(there, path) ? path : SPEC_DIRECTORY;
 }
 
 static int name_compare(const void *a, const void *b)
@@ -161,7 +155,7 @@ static int path_find(const char *name, char *path, size_t size, struct error *er
 int spec_load(const char *name, const struct spec_setting *set, unsigned sets, struct spec **out,
 	      struct error *err)
 {
-	char path[1280], *text = NULL;
+	char path[PATH_MAX + 64], *text = NULL;
 	struct cpuset usable;
 	int rc = path_find(name, path, sizeof(path), err);
 
@@ -183,7 +177,7 @@ int spec_list(void (*each)(void *arg, const struct spec *spec), void *arg, struc
 
 	for (unsigned i = 0; i < n; i++) {
 		struct spec *spec;
-		char path[1280];
+		char path[PATH_MAX + 64];
 
 		snprintf(path, sizeof(path), "%s/%s" SUFFIX, spec_directory(), names[i]);
 		if (!rc)

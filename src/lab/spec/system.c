@@ -265,19 +265,16 @@ static int group_take(struct reader *r, config_setting_t *s, struct spec_system 
 	return reader_group(r, s, keys, sizeof(keys) / sizeof(*keys), system);
 }
 
-int system_take_defaults(struct reader *r, config_setting_t *group)
+static int defaults_take(struct reader *r, config_setting_t *group)
 {
+	static const char *const own[] = {"name", "base", "like"};
 	struct spec_system scratch = {0};
 
-	for (int i = 0; config_setting_is_group(group) && i < config_setting_length(group); i++) {
-		static const char *const own[] = {"name", "base", "like", "only"};
-		config_setting_t *s = config_setting_get_elem(group, (unsigned)i);
+	for (size_t k = 0; config_setting_is_group(group) && k < sizeof(own) / sizeof(*own); k++) {
+		config_setting_t *s = config_setting_get_member(group, own[k]);
 
-		for (size_t k = 0; k < sizeof(own) / sizeof(*own); k++) {
-			if (!strcmp(config_setting_name(s), own[k]))
-				return reader_wrong(r, s, -EINVAL, "%s is each system's own",
-						    own[k]);
-		}
+		if (s)
+			return reader_wrong(r, s, -EINVAL, "%s is each system's own", own[k]);
 	}
 	return group_take(r, group, &scratch);
 }
@@ -329,13 +326,12 @@ static int like_merge(struct reader *r, config_setting_t *systems, config_settin
 	if (!config_setting_is_group(other))
 		return 0;
 	for (int i = 0; i < config_setting_length(other); i++) {
-		config_setting_t *s = config_setting_get_elem(other, (unsigned)i), *there;
+		config_setting_t *s = config_setting_get_elem(other, (unsigned)i);
 		const char *name = config_setting_name(s);
 
 		if (!strcmp(name, "name") || !strcmp(name, "base") || !strcmp(name, "like"))
 			continue;
-		there = config_setting_get_member(group, name);
-		rc = there ? tree_merge(there, s) : tree_copy(group, name, s) ? 0 : -ENOMEM;
+		rc = tree_inherit(group, s);
 		if (rc)
 			return error_set(r->err, rc, "no memory");
 	}
@@ -352,6 +348,8 @@ int systems_take(struct reader *r, config_setting_t *group)
 		return reader_wrong_type(r, group,
 					 "{ NAME = { dut = \"kernel\"; … }; … }, one at least");
 	defaults = defaults ? config_setting_get_member(defaults, "system") : NULL;
+	if (defaults)
+		rc = defaults_take(r, defaults);
 	for (int i = 0; i < config_setting_length(group) && !rc; i++) {
 		config_setting_t *s = config_setting_get_elem(group, (unsigned)i);
 

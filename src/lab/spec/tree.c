@@ -29,15 +29,14 @@ static void scalar_copy(config_setting_t *to, const config_setting_t *from)
 	}
 }
 
-config_setting_t *tree_copy(config_setting_t *parent, const char *name,
-			    const config_setting_t *from)
+static config_setting_t *tree_copy(config_setting_t *parent, const char *name,
+				   const config_setting_t *from)
 {
 	config_setting_t *to = config_setting_add(parent, name, config_setting_type(from));
 
 	if (!to)
 		return NULL;
-	/* Errors about the copy name the line of what was copied; the hook tells that it is one. */
-	config_setting_set_hook(to, to);
+	/* Errors about the copy name the line of what was copied. */
 	to->line = config_setting_source_line(from);
 	if (!config_setting_is_aggregate(from)) {
 		scalar_copy(to, from);
@@ -52,22 +51,29 @@ config_setting_t *tree_copy(config_setting_t *parent, const char *name,
 	return to;
 }
 
+int tree_inherit(config_setting_t *into, const config_setting_t *member)
+{
+	const char *name = config_setting_name(member);
+	config_setting_t *there = config_setting_get_member(into, name), *copy;
+
+	if (there)
+		return tree_merge(there, member);
+	copy = tree_copy(into, name, member);
+	if (!copy)
+		return -ENOMEM;
+	config_setting_set_hook(copy, copy);
+	return 0;
+}
+
 int tree_merge(config_setting_t *into, const config_setting_t *from)
 {
+	int rc = 0;
+
 	if (!config_setting_is_group(into) || !config_setting_is_group(from))
 		return 0;
-	for (int i = 0; i < config_setting_length(from); i++) {
-		const config_setting_t *member = config_setting_get_elem(from, (unsigned)i);
-		const char *name = config_setting_name(member);
-		config_setting_t *there = config_setting_get_member(into, name);
-		int rc = there				 ? tree_merge(there, member)
-			 : tree_copy(into, name, member) ? 0
-							 : -ENOMEM;
-
-		if (rc)
-			return rc;
-	}
-	return 0;
+	for (int i = 0; i < config_setting_length(from) && !rc; i++)
+		rc = tree_inherit(into, config_setting_get_elem(from, (unsigned)i));
+	return rc;
 }
 
 int tree_text(config_setting_t *group, char *out, size_t size)

@@ -95,6 +95,11 @@ static unsigned cpu_nth(const struct cpuset *set, unsigned i)
 	return cpu;
 }
 
+unsigned value_cpu(const struct reading *reading, unsigned number)
+{
+	return cpu_nth(reading->usable, number % reading->cpus);
+}
+
 static void cpus_range(const struct reading *reading, unsigned from, unsigned to,
 		       struct cpuset *out)
 {
@@ -138,7 +143,7 @@ int value_cpus(struct reader *r, config_setting_t *s, struct cpuset *out)
 				    config_setting_name(s), text, CPU_MAX);
 	for (unsigned cpu = cpuset_next(&asked, 0); cpu < CPU_MAX;
 	     cpu = cpuset_next(&asked, cpu + 1)) {
-		cpuset_add(out, cpu_nth(reading->usable, cpu % reading->cpus));
+		cpuset_add(out, value_cpu(reading, cpu));
 		if (cpu >= reading->cpus)
 			cpuset_add(&reading->wrapped, cpu);
 	}

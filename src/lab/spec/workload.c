@@ -185,7 +185,7 @@ static int kinds_check(struct reader *r, config_setting_t *group, enum load_kind
 		config_setting_t *s = config_setting_get_member(group, k->key.name);
 
 		/* What came from the defaults is for those that have it. */
-		if (s && !(k->kinds & 1u << kind) && !config_setting_get_hook(s))
+		if (s && !(k->kinds & 1u << kind) && !tree_inherited(s))
 			return reader_wrong(r, s, -EINVAL, "a workload of kind %s has no %s",
 					    kinds[kind], k->key.name);
 	}
