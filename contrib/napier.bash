@@ -17,9 +17,17 @@ _napier_cpus() {
 		sort -u
 }
 
-# Of the benchmark that was named.
+_napier_benches() {
+	napier bench --help 2>/dev/null | sed -n '/^Names:/,/^$/s/^  \([a-z]*\)  .*/\1/p'
+}
+
+# Of the benchmark that was named, or of none.
+_napier_bench_options() {
+	napier bench ${1:+"$1"} --help 2>/dev/null | sed -n 's/^  \(-., \|    \)\(--[a-z-]*\).*/\2/p'
+}
+
 _napier_parts() {
-	napier bench --help 2>/dev/null | sed -n "/^$1: /,/^$/s/^  \([a-z]*\)  .*/\1/p"
+	napier bench "$1" --help 2>/dev/null | sed -n 's/^  \([a-z]*\)  .*/\1/p'
 }
 
 # Names of ports and queues of the engine that the command line is about.
@@ -90,7 +98,7 @@ _napier_words() {
 		esac
 		;;
 	bench)
-		[ "$before" -eq 0 ] && printf '%s\n' pollers delivery
+		[ "$before" -eq 0 ] && _napier_benches
 		;;
 	port)
 		case $before in
@@ -123,7 +131,7 @@ _napier_options() {
 	rebalance) echo "$common --dry-run --force --interval --json" ;;
 	demo) echo '--json --quick --help' ;;
 	sim) echo '--seed --seeds --count --jobs --trace --no-faults --help' ;;
-	bench) echo '--json --quick --only --help' ;;
+	bench) _napier_bench_options "$first" ;;
 	esac
 }
 

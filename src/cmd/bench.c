@@ -1,242 +1,118 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
-#include <unistd.h>
 
-#include <napier/napier.h>
+#include <cmd/bench.h>
 
-#include <lab/cputime.h>
-#include <lab/delivery.h>
-#include <lab/pollers.h>
+static const struct bench_command *const benches[] = {
+	&bench_pollers,
+	&bench_delivery,
+};
 
-#include <cmd/bench_print.h>
-#include <cmd/cmd.h>
-
-#define RUNDIR "/run/napier"
-/* Other programs' use, in CPUs, above which the figures say little. */
-#define DISTURBED 0.1
-
-enum { PARTS_MAX = 16 };
-
-/* What can be measured. */
-static const struct bench {
-	const char *name;
-	const struct bench_part *const *parts;
-} benches[] = {{"pollers", pollers_parts}, {"delivery", delivery_parts}};
+/* Takes what is no name above, a specification's, and --list: bench_spec, when it is there. */
+static const struct bench_command *const otherwise;
 
 enum { BENCHES = sizeof(benches) / sizeof(*benches) };
 
-static void progress_line(void *arg, const char *what, unsigned done, unsigned total)
+static const char usage_begin[] = "Usage: napier bench NAME [OPTION…]\n"
+				  "Measures, and says what each choice costs.\n\n"
+				  "Names:\n";
+static const char usage_end[] = "\nnapier bench NAME --help tells more; so does man napier.\n\n"
+				"  -h, --help           this text\n";
+
+int bench_option(const struct bench_command *command, int option, char **argv)
 {
-	(void)arg;
-	fprintf(stderr, "\r\033[K%u/%u  %s", done + 1, total, what);
-	fflush(stderr);
+	char name[64];
+	struct command as = {.name = name, .usage = command->usage};
+	struct which which;
+
+	snprintf(name, sizeof(name), "bench %s", command->name);
+	return which_option(&as, &which, option, argv);
 }
 
-static json_t *environment_json(const struct bench_plan *plan)
+static void usage_print(void)
 {
-	struct utsname system;
-
-	uname(&system);
-	return json_pack("{s:s, s:s, s:i, s:i, s:i}", "kernel", system.release, "machine",
-			 system.machine, "cpus", (int)sysconf(_SC_NPROCESSORS_ONLN), "polling_cpu",
-			 plan->cpu, "event_cpu", plan->apart < 0 ? plan->cpu : plan->apart);
+	fputs(usage_begin, stdout);
+	for (size_t i = 0; i < BENCHES; i++)
+		printf("  %-9s  %s\n", benches[i]->name, benches[i]->summary);
+	fputs(usage_end, stdout);
 }
 
-static int json_print(const struct bench *bench, const struct bench_plan *plan, json_t *parts)
-{
-	json_t *o =
-		json_pack("{s:s, s:s, s:b, s:i, s:o, s:o}", "version", napier_version(), "bench",
-			  bench->name, "quick", plan->quick, "rounds", (int)plan->rounds,
-			  "environment", environment_json(plan), "parts", parts);
-	int rc = !o || json_dumpf(o, stdout, JSON_INDENT(2)) ? -ENOMEM : 0;
-
-	putchar('\n');
-	json_decref(o);
-	return rc ? complain("no memory for the JSON") : DONE;
-}
-
-static int part_run(const struct bench_plan *plan, const struct bench_part *part, json_t *parts)
-{
-	struct figures *f = figures_create(part->form);
-	pid_t self = getpid();
-	struct cputime begin;
-	struct cputime_span span;
-	struct error err;
-	int rc;
-
-	if (!f)
-		return complain("no memory for the figures");
-	cputime_begin(&begin, &self, 1);
-	rc = part->run(plan, f, &err);
-	if (!cputime_end(&begin, &self, 1, &span) &&
-	    (double)span.others > DISTURBED * (double)span.duration)
-		figures_note(f,
-			     "Other programs used %.1f CPUs meanwhile: run it again when the "
-			     "machine is quiet.",
-			     (double)span.others / (double)span.duration);
-	if (plan->progress)
-		fprintf(stderr, "\r\033[K");
-	if (rc) {
-		free(f);
-		return complain("%s: %s", part->key, err.text);
-	}
-	if (parts) {
-		json_array_append_new(parts, bench_json(f));
-	} else {
-		bench_print(f, stdout);
-		putchar('\n');
-		fflush(stdout);
-	}
-	free(f);
-	return DONE;
-}
-
-static int parts_run(const struct bench *bench, const struct bench_plan *plan,
-		     const struct bench_part **chosen, bool json)
-{
-	json_t *parts = json ? json_array() : NULL;
-	int rc = DONE;
-
-	if (!json)
-		printf("%u round%s, forth and back: medians, and half of the range of the rounds. "
-		       "Polling on CPU %d,\nevents from CPU %d.\n\n",
-		       plan->rounds, plan->rounds == 1 ? "" : "s", plan->cpu,
-		       plan->apart < 0 ? plan->cpu : plan->apart);
-	for (; *chosen && rc == DONE; chosen++)
-		rc = part_run(plan, *chosen, parts);
-	if (json && rc == DONE)
-		return json_print(bench, plan, parts);
-	json_decref(parts);
-	return rc;
-}
-
-static const char *parts_list(const struct bench *bench, char *text, size_t size)
+static const char *names_list(char *text, size_t size)
 {
 	size_t length = 0;
 
-	for (unsigned i = 0; bench->parts[i] && length < size; i++)
-		length += (size_t)snprintf(text + length, size - length, "%s%s", i ? ", " : "",
-					   bench->parts[i]->key);
+	for (size_t i = 0; i < BENCHES && length < size; i++)
+		length += (size_t)snprintf(text + length, size - length, "%s%s",
+					   !i		      ? ""
+					   : i == BENCHES - 1 ? " or "
+							      : ", ",
+					   benches[i]->name);
 	return text;
 }
 
-static const struct bench_part *part_find(const struct bench *bench, const char *key)
+static const struct bench_command *bench_find(const char *name)
 {
-	for (unsigned i = 0; bench->parts[i]; i++) {
-		if (!strcmp(key, bench->parts[i]->key))
-			return bench->parts[i];
+	for (size_t i = 0; i < BENCHES; i++) {
+		if (!strcmp(name, benches[i]->name))
+			return benches[i];
 	}
 	return NULL;
 }
 
-static int options_read(const struct bench *bench, int argc, char **argv, struct bench_plan *plan,
-			const struct bench_part **chosen, bool *json)
+/*
+ * The name is the first word that is one. What a word means that follows an option only the
+ * command knows, so any may be passed over; a value that is called like a command follows its
+ * option without a blank.
+ */
+static const struct bench_command *bench_choose(int argc, char **argv, int *at)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, 'j'},
-		{"quick", no_argument, NULL, 'q'},
-		{"only", required_argument, NULL, 'o'},
-		{"help", no_argument, NULL, 'h'},
-		{0},
-	};
-	unsigned n = 0;
-	struct which which;
-	char list[128];
-	int option, rc;
+	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
+		const struct bench_command *bench = bench_find(argv[i]);
 
-	while ((option = getopt_long(argc, argv, ":jh", options, NULL)) != -1) {
-		switch (option) {
-		case 'j':
-			*json = true;
-			break;
-		case 'q':
-			plan->quick = true;
-			plan->rounds = 1;
-			break;
-		case 'o':
-			if (n == PARTS_MAX)
-				return misused("bench: --only: at most %d parts", PARTS_MAX);
-			chosen[n] = part_find(bench, optarg);
-			if (!chosen[n++])
-				return misused("bench: --only %s: the parts are %s", optarg,
-					       parts_list(bench, list, sizeof(list)));
-			break;
-		default:
-			rc = which_option(&command_bench, &which, option, argv);
-			if (rc >= 0)
-				return rc;
+		if (bench) {
+			*at = i;
+			return bench;
 		}
 	}
-	if (optind < argc)
-		return misused("bench %s: \"%s\": it takes no arguments", bench->name,
-			       argv[optind]);
-	for (unsigned i = 0; !n && bench->parts[i]; i++)
-		chosen[i] = bench->parts[i];
-	return -1;
+	return NULL;
 }
 
-static int bench_go(const struct bench *bench, int argc, char **argv)
+static bool help_wanted(int argc, char **argv)
 {
-	const struct bench_part *chosen[PARTS_MAX + 1] = {NULL};
-	struct bench_plan plan = {.rounds = 4, .rundir = RUNDIR};
-	static char self[4096];
-	bool json = false;
-	int rc = options_read(bench, argc, argv, &plan, chosen, &json);
-
-	if (rc >= 0)
-		return rc;
-	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
-		return complain("/proc/self/exe: %s", strerror(errno));
-	plan.napier = self;
-	bench_cpus(&plan);
-	if (isatty(STDERR_FILENO))
-		plan.progress = progress_line;
-	return parts_run(bench, &plan, chosen, json);
+	return argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"));
 }
 
-/* Each takes the arguments from its own name on. */
 static int bench_run(int argc, char **argv)
 {
-	struct which which;
+	char names[256];
+	int at;
+	const struct bench_command *bench = bench_choose(argc, argv, &at);
 
-	for (size_t i = 0; argc > 1 && i < BENCHES; i++) {
-		if (!strcmp(argv[1], benches[i].name))
-			return bench_go(&benches[i], argc - 1, argv + 1);
+	if (bench) {
+		char *name = argv[at];
+
+		/* Options that came first come behind it. */
+		memmove(argv + 2, argv + 1, (size_t)(at - 1) * sizeof(*argv));
+		argv[1] = name;
+		return bench->run(bench, argc - 1, argv + 1);
 	}
-	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
-		return which_option(&command_bench, &which, 'h', argv);
+	if (help_wanted(argc, argv)) {
+		usage_print();
+		return DONE;
+	}
+	if (argc > 1 && otherwise)
+		return otherwise->run(otherwise, argc, argv);
 	if (argc > 1)
-		return misused(
-			"bench: \"%s\": it measures pollers, or delivery: see napier bench --help",
-			argv[1]);
-	return misused("bench: say what to measure: pollers, or delivery");
+		return misused("bench: \"%s\": it measures %s: see napier bench --help", argv[1],
+			       names_list(names, sizeof(names)));
+	return misused("bench: say what to measure: %s", names_list(names, sizeof(names)));
 }
 
 const struct command command_bench = {
 	.name = "bench",
 	.summary = "measure every poller, delivery, and the kernel's own",
-	.usage = "Usage: napier bench pollers|delivery [OPTION…]\n"
-		 "Measures interleaved and in rounds, and prints a table for each part.\n\n"
-		 "pollers: every poller, and the kernel's own\n"
-		 "  cost      schedule, poll and complete, per event\n"
-		 "  wake      from an interrupt to the poll, idle and beside a CPU hog\n"
-		 "  scale     1 to 1024 NAPIs\n"
-		 "  forward   frames/s and CPU a frame on veth, and the kernel's modes\n"
-		 "  flood     UDP at twice the capacity, the consumer on the same CPU\n"
-		 "  workers   priority of the workqueue's threads, a consumer beside them\n\n"
-		 "delivery: to the host's stack and to sockets, and the kernel's own way\n"
-		 "  stream    TCP through the host handler, with and without GRO\n"
-		 "  rr        UDP request and response: latency, transactions, CPU\n"
-		 "  rate      64-byte UDP frames received a second, and per CPU second\n\n"
-		 "Takes some minutes and leaves nothing behind. Compare figures of one run, not "
-		 "of two.\nforward, flood, workers and delivery need root.\n\n"
-		 "  -j, --json           figures as JSON\n"
-		 "      --only PART      that part; may be given several times\n"
-		 "      --quick          a few seconds: shows that it works, not how well\n"
-		 "  -h, --help           this text\n",
+	.usage = usage_begin,
 	.run = bench_run,
 };

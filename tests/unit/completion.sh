@@ -54,7 +54,7 @@ expect 'napier port add tap:x p' poller= priority= pvid=
 expect "napier stop --run-dir $directory --name " one
 expect 'napier stop x'
 expect 'napier bench ' pollers delivery
-expect 'napier bench pollers -' --json --quick --only --help
+expect 'napier bench pollers -' --json --only --quick --help
 expect 'napier bench pollers --only w' wake workers
 expect 'napier bench delivery --only ' stream rr rate
 exit $failed

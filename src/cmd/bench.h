@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * bench: `napier bench NAME …`, one file of src/cmd for each name. To add one: a file that defines
+ * its struct bench_command, that name below, and in the table of bench.c.
+ */
+#ifndef CMD_BENCH_H
+#define CMD_BENCH_H
+
+#include <cmd/cmd.h>
+
+struct bench_command {
+	const char *name;
+	const char *summary; /* one line, for `napier bench --help` */
+	const char *usage;   /* what `napier bench NAME --help` prints */
+	/* argv[0] is the name, and also options that came before it follow. DONE, FAILED… */
+	int (*run)(const struct bench_command *command, int argc, char **argv);
+};
+
+extern const struct bench_command bench_delivery, bench_pollers;
+
+/* What a command makes lies here. */
+#define BENCH_RUNDIR "/run/napier"
+
+/* For what getopt_long gives and is none of the command's own ('h', ':', '?'): exit so. */
+int bench_option(const struct bench_command *command, int option, char **argv);
+
+#endif
