@@ -1,23 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * report: results (docs/results.md) as people and programs read them. All is made from the results
- * alone, so a report can be made again from a file.
+ * alone, so a report can be made again from a file. The terminal's tables are in cmd/bench_table.h.
  */
 #ifndef LAB_REPORT_REPORT_H
 #define LAB_REPORT_REPORT_H
-
-#include <stdio.h>
 
 #include <jansson.h>
 
 #include <napier/error.h>
 
-/* The terminal's table. wide: as many columns as there are. */
-void report_table(const json_t *results, FILE *out);
-
 /*
- * results.json, report.html, NAME.flent.gz into a directory, made when it is missing. Each is written
- * beside and renamed: never half a file. -ENOSPC and the like name the file.
+ * results.json, report.html, NAME.flent.gz into a directory, made when it is missing. Each is
+ * written beside and renamed: never half a file. -ENOSPC and the like name the file.
  */
 int report_write(const json_t *results, const char *directory, struct error *err);
 
@@ -31,9 +26,9 @@ int report_read(const char *path, json_t **results, struct error *err);
 
 /*
  * Two results of one specification: matched by system and workload. Differences inside the
- * intervals are none. The JSON is of {"metrics": […], "only_a", "only_b", "environment": what differs}.
+ * intervals are none. The JSON is of {"metrics": […], "only_a", "only_b", "environment": what
+ * differs}.
  */
 int report_compare(const json_t *a, const json_t *b, json_t **out, struct error *err);
-void report_compare_table(const json_t *comparison, FILE *out);
 
 #endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "lab/report/file.h"
+#include "lab/report/report.h"
+
+#define SCHEMA "napier-results"
+#define VERSION 1
+#define RESULTS_NAME "results.json"
+
+/* One element a line: readable, and a run with its thousands of buckets is not a page of digits. */
+static int member_dump(const json_t *value, FILE *out)
+{
+	const json_t *element;
+	int rc = 0;
+	size_t i;
+
+	if (!json_is_array(value) || !json_array_size(value))
+		return json_dumpf(value, out, JSON_INDENT(1) | JSON_ENCODE_ANY);
+	fputc('[', out);
+	json_array_foreach(value, i, element)
+	{
+		fputs(i ? ",\n" : "\n", out);
+		rc |= json_dumpf(element, out, JSON_COMPACT | JSON_ENCODE_ANY);
+	}
+	fputs("\n]", out);
+	return rc;
+}
+
+static int results_dump(const json_t *results, FILE *out)
+{
+	const char *key, *between = "";
+	json_t *value;
+	int rc = 0;
+
+	fputc('{', out);
+	json_object_foreach((json_t *)results, key, value)
+	{
+		json_t *name = json_string(key);
+
+		fprintf(out, "%s\n", between);
+		rc |= json_dumpf(name, out, JSON_ENCODE_ANY);
+		fputs(": ", out);
+		rc |= member_dump(value, out);
+		between = ",";
+		json_decref(name);
+	}
+	fputs("\n}\n", out);
+	return rc;
+}
+
+int report_results(const json_t *results, const char *path, struct error *err)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	int rc = out ? results_dump(results, out) : -1;
+
+	if (out && fclose(out))
+		rc = -1;
+	rc = rc ? error_set(err, -ENOMEM, "%s: no memory for its text", path)
+		: file_write(path, text, size, err);
+	free(text);
+	return rc;
+}
+
+static int schema_check(const json_t *results, const char *path, struct error *err)
+{
+	const char *schema = json_string_value(json_object_get(results, "schema"));
+	const json_t *version = json_object_get(results, "version");
+
+	if (!schema || strcmp(schema, SCHEMA))
+		return error_set(err, -EPROTONOSUPPORT,
+				 "%s: no results of napier bench: its \"schema\" is %s%s%s, not "
+				 "\"" SCHEMA "\"",
+				 path, schema ? "\"" : "", schema ? schema : "missing",
+				 schema ? "\"" : "");
+	if (!json_is_integer(version) || json_integer_value(version) < 1)
+		return error_set(err, -EPROTONOSUPPORT,
+				 "%s: its \"version\" is no number from 1 on", path);
+	if (json_integer_value(version) > VERSION)
+		return error_set(
+			err, -EPROTONOSUPPORT,
+			"%s: version %lld of the results; this napier knows %d: use the newer "
+			"one that wrote it",
+			path, (long long)json_integer_value(version), VERSION);
+	return 0;
+}
+
+/* What everything else relies on; the rest may be missing. */
+static int shape_check(const json_t *results, const char *path, struct error *err)
+{
+	static const char *const arrays[] = {"systems", "workloads", "runs"};
+
+	for (unsigned i = 0; i < sizeof(arrays) / sizeof(*arrays); i++) {
+		if (!json_is_array(json_object_get(results, arrays[i])))
+			return error_set(err, -EINVAL, "%s: \"%s\" is no array: not whole results",
+					 path, arrays[i]);
+	}
+	return 0;
+}
+
+int report_read(const char *path, json_t **results, struct error *err)
+{
+	char inside[PATH_MAX];
+	json_error_t wrong;
+	struct stat status;
+	json_t *o;
+	int rc;
+
+	if (stat(path, &status))
+		return error_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (S_ISDIR(status.st_mode)) {
+		if ((size_t)snprintf(inside, sizeof(inside), "%s/" RESULTS_NAME, path) >=
+		    sizeof(inside))
+			return error_set(err, -ENAMETOOLONG, "%s: too long a path", path);
+		path = inside;
+		if (stat(path, &status))
+			return error_set(err, -errno,
+					 "%s: %s: name a directory that napier bench wrote, or its "
+					 "results.json",
+					 path, strerror(errno));
+	}
+	errno = 0;
+	o = json_load_file(path, JSON_REJECT_DUPLICATES, &wrong);
+	if (!o && wrong.line <= 0)
+		return error_set(err, errno ? -errno : -EINVAL, "%s: %s", path,
+				 errno ? strerror(errno) : wrong.text);
+	if (!o)
+		return error_set(err, -EINVAL, "%s:%d: %s", path, wrong.line, wrong.text);
+	rc = schema_check(o, path, err);
+	if (!rc)
+		rc = shape_check(o, path, err);
+	if (rc)
+		json_decref(o);
+	else
+		*results = o;
+	return rc;
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Nothing is said here that is not a figure of the results, or a count of them. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lab/report/words.h"
+
+/* Cores are equal when they differ by no more than both. */
+#define CORES_SHARE 0.1
+#define CORES_LEAST 0.1
+/* Other programs' use, in CPUs, above which figures say little. */
+#define DISTURBED 0.1
+
+struct text {
+	FILE *out;
+	char *text;
+	size_t size;
+};
+
+static void text_begin(struct text *text)
+{
+	*text = (struct text){0};
+	text->out = open_memstream(&text->text, &text->size);
+}
+
+__attribute__((format(printf, 2, 3))) static void text_add(struct text *text, const char *format,
+							   ...)
+{
+	va_list arguments;
+
+	if (!text->out)
+		return;
+	va_start(arguments, format);
+	vfprintf(text->out, format, arguments);
+	va_end(arguments);
+}
+
+/* An empty one is none. */
+static void text_end(struct text *text, json_t *sentences)
+{
+	if (!text->out || fclose(text->out) || !text->text)
+		return;
+	if (*text->text)
+		json_array_append_new(sentences, json_string(text->text));
+	free(text->text);
+}
+
+__attribute__((format(printf, 2, 3))) static void sentence_add(json_t *sentences,
+							       const char *format, ...)
+{
+	struct text text;
+	va_list arguments;
+
+	text_begin(&text);
+	if (!text.out)
+		return;
+	va_start(arguments, format);
+	vfprintf(text.out, format, arguments);
+	va_end(arguments);
+	text_end(&text, sentences);
+}
+
+static void ratio_add(struct text *text, const json_t *comparison)
+{
+	char ratio[WORDS_MAX], low[WORDS_MAX], high[WORDS_MAX];
+	double value, from, to;
+
+	if (!path_number(comparison, "ratio", &value))
+		return;
+	text_add(text, " (%s", ratio_text(value, ratio));
+	if (path_number(comparison, "low", &from) && path_number(comparison, "high", &to))
+		text_add(text, ", %s to %s", ratio_text(from, low), ratio_text(to, high));
+	text_add(text, ")");
+}
+
+/* Names have commas in them, so a semicolon is between two. */
+static void verdict_add(struct text *text, const struct results *results, const struct group *group,
+			const char *path, enum verdict verdict)
+{
+	static const char *const leads[] = {
+		[VERDICT_BETTER] = "Better with ",
+		[VERDICT_WORSE] = "Worse with ",
+		[VERDICT_NONE] = "No difference with ",
+		[VERDICT_UNKNOWN] = "Not known with ",
+	};
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < group->systems; i++) {
+		const json_t *comparison =
+			results_comparison(results, text_of(group->system[i], "key"),
+					   text_of(group->workload, "key"), path);
+
+		if (group->system[i] == group->base || !comparison ||
+		    verdict_of(comparison) != verdict)
+			continue;
+		text_add(text, "%s%s", n++ ? "; " : leads[verdict], system_name(group->system[i]));
+		ratio_add(text, comparison);
+	}
+	if (n)
+		text_add(text, ". ");
+}
+
+/* "p99 against A's 34.8 us. Better with B (0.31x, 0.28x to 0.35x); C (…). Worse with D (…)." */
+static void metric_sentence(const struct results *results, const struct group *group,
+			    const char *path, json_t *sentences)
+{
+	static const enum verdict order[] = {VERDICT_BETTER, VERDICT_WORSE, VERDICT_NONE,
+					     VERDICT_UNKNOWN};
+	char name[WORDS_MAX], value[WORDS_MAX];
+	struct text parts;
+	struct metric base;
+
+	text_begin(&parts);
+	for (unsigned i = 0; i < 4; i++)
+		verdict_add(&parts, results, group, path, order[i]);
+	if (!parts.out || fclose(parts.out) || !parts.text)
+		return;
+	if (*parts.text && results_metric(results, text_of(group->base, "key"),
+					  text_of(group->workload, "key"), path, &base)) {
+		parts.text[strlen(parts.text) - 1] = 0; /* the blank */
+		sentence_add(sentences, "%s against %s's %s. %s", metric_name(path, name),
+			     system_name(group->base), metric_text(path, base.median, value),
+			     parts.text);
+	}
+	free(parts.text);
+}
+
+static bool cores_differ(double a, double b)
+{
+	double difference = fabs(a - b);
+
+	return difference > CORES_LEAST && difference > CORES_SHARE * fmax(a, b);
+}
+
+static void cores_sentence(const struct results *results, const struct group *group,
+			   json_t *sentences)
+{
+	const char *workload = text_of(group->workload, "key");
+	struct metric base, m;
+	unsigned others = 0, unequal = 0;
+	struct text text;
+
+	if (!group->base || !results_metric(results, text_of(group->base, "key"), workload,
+					    "cpu.cores_used", &base))
+		return;
+	text_begin(&text);
+	for (unsigned i = 0; i < group->systems; i++) {
+		if (group->system[i] == group->base ||
+		    !results_metric(results, text_of(group->system[i], "key"), workload,
+				    "cpu.cores_used", &m))
+			continue;
+		others++;
+		if (!cores_differ(m.median, base.median))
+			continue;
+		text_add(&text, "%s%s (%.2f)",
+			 unequal++ ? "; " : "Not equal cores: ", system_name(group->system[i]),
+			 m.median);
+	}
+	if (unequal)
+		text_add(&text, "; against %s (%.2f). No comparison of equals.",
+			 system_name(group->base), base.median);
+	else if (others)
+		text_add(&text, "Equal cores: all used %.2f, within 10%%.", base.median);
+	text_end(&text, sentences);
+}
+
+json_t *group_sentences(const struct results *results, const struct group *group)
+{
+	char path[KEY_METRICS_MAX][RESULTS_PATH_MAX];
+	unsigned n = key_metrics(group, path);
+	json_t *sentences = json_array();
+
+	for (unsigned i = 0; i < n && group->base; i++)
+		metric_sentence(results, group, path[i], sentences);
+	cores_sentence(results, group, sentences);
+	return sentences;
+}
+
+struct census {
+	unsigned runs, valid, invalid, failed, least, most;
+	double others;
+	const json_t *disturbed; /* the run in which others used most */
+};
+
+static void runs_count(const struct results *results, struct census *census)
+{
+	const json_t *run, *runs = json_object_get(results->json, "runs"), *of;
+	const char *key;
+	size_t i;
+
+	json_array_foreach(runs, i, run)
+	{
+		const json_t *error = json_object_get(run, "error");
+		double others, duration;
+
+		census->runs++;
+		if (error && !json_is_null(error))
+			census->failed++;
+		else if (!run_valid(run))
+			census->invalid++;
+		else
+			census->valid++;
+		if (path_number(run, "cpu.others_s", &others) &&
+		    path_number(run, "duration_s", &duration) && duration > 0 &&
+		    others / duration > census->others) {
+			census->others = others / duration;
+			census->disturbed = run;
+		}
+	}
+	census->least = ~0u;
+	json_object_foreach(results->runs, key, of)
+	{
+		unsigned n = 0;
+
+		json_array_foreach(of, i, run) n += run_valid(run);
+		census->least = n < census->least ? n : census->least;
+		census->most = n > census->most ? n : census->most;
+	}
+}
+
+static void verdicts_count(const struct results *results, unsigned count[4])
+{
+	char path[KEY_METRICS_MAX][RESULTS_PATH_MAX];
+
+	for (unsigned g = 0; g < results->groups; g++) {
+		const struct group *group = &results->group[g];
+		unsigned n = key_metrics(group, path);
+
+		for (unsigned i = 0; i < n * group->systems; i++) {
+			const json_t *system = group->system[i / n];
+			const json_t *comparison =
+				results_comparison(results, text_of(system, "key"),
+						   text_of(group->workload, "key"), path[i % n]);
+
+			if (comparison && system != group->base)
+				count[verdict_of(comparison)]++;
+		}
+	}
+}
+
+static unsigned skipped_count(const struct results *results)
+{
+	const json_t *system;
+	unsigned n = 0;
+	size_t i;
+
+	json_array_foreach(json_object_get(results->json, "systems"), i, system) n +=
+		*text_of(system, "skipped") != 0;
+	return n;
+}
+
+static void measured_sentence(const struct results *results, const struct census *census,
+			      json_t *sentences)
+{
+	unsigned skipped = skipped_count(results);
+	size_t systems = json_array_size(json_object_get(results->json, "systems"));
+	size_t workloads = json_array_size(json_object_get(results->json, "workloads"));
+	struct text text;
+
+	text_begin(&text);
+	text_add(&text, "%zu system%s under %zu workload%s: %u run%s in turn, forth and back",
+		 systems - skipped, systems - skipped == 1 ? "" : "s", workloads,
+		 workloads == 1 ? "" : "s", census->runs, census->runs == 1 ? "" : "s");
+	if (census->invalid)
+		text_add(&text, "; %u invalid, which count for nothing", census->invalid);
+	if (census->failed)
+		text_add(&text, "; %u failed", census->failed);
+	if (skipped)
+		text_add(&text, "; %u system%s could not be had here", skipped,
+			 skipped == 1 ? "" : "s");
+	text_add(&text, ".");
+	text_end(&text, sentences);
+}
+
+static void sure_sentence(const struct results *results, const struct census *census,
+			  json_t *sentences)
+{
+	unsigned count[4] = {0}, all = 0;
+
+	verdicts_count(results, count);
+	for (unsigned i = 0; i < 4; i++)
+		all += count[i];
+	if (!all)
+		return;
+	sentence_add(sentences,
+		     "Of %u comparisons with the base of their scenario (p99, rate, CPU per "
+		     "operation), %u are better, %u worse, %u show no difference%s.",
+		     all, count[VERDICT_BETTER], count[VERDICT_WORSE], count[VERDICT_NONE],
+		     count[VERDICT_UNKNOWN] ? ", and the rest cannot be told" : "");
+	if (census->most <= 1)
+		sentence_add(sentences, "Each was measured once, so no difference is established: "
+					"repeat it, in full length.");
+	else if (census->least < 4)
+		sentence_add(sentences,
+			     "With %u to %u valid repeats an interval is the range of few values: "
+			     "take small differences as hints.",
+			     census->least, census->most);
+	else
+		sentence_add(sentences,
+			     "Medians of %u to %u valid repeats, with 95%% bootstrap intervals; a "
+			     "difference whose interval has 1 in it is none.",
+			     census->least, census->most);
+}
+
+json_t *results_sentences(const struct results *results)
+{
+	json_t *sentences = json_array();
+	struct census census = {0};
+
+	runs_count(results, &census);
+	measured_sentence(results, &census, sentences);
+	if (json_is_true(json_object_get(results->json, "partial")))
+		sentence_add(sentences,
+			     "It was stopped before its end: systems have unequal numbers of "
+			     "repeats, and some may be missing.");
+	if (!census.valid) {
+		sentence_add(sentences, "No run is valid, so nothing can be said.");
+		return sentences;
+	}
+	sure_sentence(results, &census, sentences);
+	if (census.others > DISTURBED)
+		sentence_add(sentences,
+			     "Other programs used up to %.2f CPUs meanwhile (%s under %s): run it "
+			     "again when the machine is quiet.",
+			     census.others, text_of(census.disturbed, "system"),
+			     text_of(census.disturbed, "workload"));
+	return sentences;
+}
