@@ -2,15 +2,19 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lab/hog.h"
 
 struct hog {
 	pthread_t thread;
+	sem_t started;
+	pid_t tid;
 	_Atomic bool stop;
 };
 
@@ -18,6 +22,8 @@ static void *hog_run(void *arg)
 {
 	struct hog *hog = arg;
 
+	hog->tid = gettid();
+	sem_post(&hog->started);
 	while (!atomic_load_explicit(&hog->stop, memory_order_relaxed))
 		;
 	return NULL;
@@ -32,23 +38,35 @@ int hog_start(int cpu, struct hog **out, struct error *err)
 
 	if (!hog)
 		return error_set(err, -ENOMEM, "no memory");
-	CPU_ZERO(&cpus);
-	CPU_SET(cpu, &cpus);
+	sem_init(&hog->started, 0, 0);
 	pthread_attr_init(&attr);
-	pthread_attr_setaffinity_np(&attr, sizeof(cpus), &cpus);
+	if (cpu >= 0) {
+		CPU_ZERO(&cpus);
+		CPU_SET(cpu, &cpus);
+		pthread_attr_setaffinity_np(&attr, sizeof(cpus), &cpus);
+	}
 	rc = pthread_create(&hog->thread, &attr, hog_run, hog);
 	pthread_attr_destroy(&attr);
 	if (rc) {
+		sem_destroy(&hog->started);
 		free(hog);
 		return error_set(err, -rc, "starting a hog on CPU %d: %s", cpu, strerror(rc));
 	}
+	while (sem_wait(&hog->started))
+		;
 	*out = hog;
 	return 0;
+}
+
+pid_t hog_thread(const struct hog *hog)
+{
+	return hog->tid;
 }
 
 void hog_stop(struct hog *hog)
 {
 	atomic_store(&hog->stop, true);
 	pthread_join(hog->thread, NULL);
+	sem_destroy(&hog->started);
 	free(hog);
 }

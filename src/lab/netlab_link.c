@@ -4,13 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
-#include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mount.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <libmnl/libmnl.h>
@@ -21,6 +17,8 @@
 #include <linux/veth.h>
 
 #include <napier/machine.h>
+#include <port/netdev.h>
+#include <port/sysfs.h>
 
 #include "lab/inside.h"
 #include "lab/netlab.h"
@@ -301,44 +299,21 @@ int netlab_mac_set(struct netlab *lab, unsigned ns, const char *interface, const
 		    &lab->namespace[ns], interface, err);
 }
 
-/* In a child: sysfs shows the interfaces of the namespace that it was mounted in. */
-static int sysfs_write(int netns, const char *path, const char *text)
-{
-	int fd;
-
-	if (setns(netns, CLONE_NEWNET) || unshare(CLONE_NEWNS) ||
-	    mount("", "/", NULL, MS_SLAVE | MS_REC, NULL) ||
-	    mount("sysfs", "/sys", "sysfs", 0, NULL))
-		return errno;
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0 || write(fd, text, strlen(text)) < 0)
-		return errno;
-	return 0;
-}
-
 static int interface_write(struct netlab *lab, unsigned ns, const char *interface, const char *file,
 			   const char *text, struct error *err)
 {
-	char path[96];
-	int status;
-	pid_t child;
+	int back, dir, ret = netns_enter(lab->namespace[ns].path, &back, err);
 
-	snprintf(path, sizeof(path), "/sys/class/net/%.15s/%s", interface, file);
-	child = fork();
-	if (child == 0)
-		_exit(sysfs_write(lab->namespace[ns].fd, path, text));
-	if (child < 0)
-		return error_set(err, -errno, "fork: %s", strerror(errno));
-	while (waitpid(child, &status, 0) < 0) {
-		if (errno != EINTR)
-			return error_set(err, -errno, "waitpid: %s", strerror(errno));
-	}
-	if (!WIFEXITED(status))
-		return error_set(err, -EIO, "writing %s failed", path);
-	status = WEXITSTATUS(status);
-	if (status)
-		return error_set(err, -status, "%s in %s: %s", path, lab->namespace[ns].name,
-				 strerror(status));
+	if (ret)
+		return ret;
+	dir = sysfs_interface_open(interface, false);
+	netns_leave(back);
+	ret = dir < 0 ? dir : sysfs_write(dir, file, text);
+	if (dir >= 0)
+		close(dir);
+	if (ret)
+		return error_set(err, ret, "/sys/class/net/%s/%s in %s: %s", interface, file,
+				 lab->namespace[ns].name, strerror(-ret));
 	return 0;
 }
 

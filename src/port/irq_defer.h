@@ -33,11 +33,7 @@ struct irq_defer {
 
 #define IRQ_DEFER_CLOSED ((struct irq_defer){.dir = -1})
 
-/*
- * In the interface's network namespace. Mounts sysfs for itself, as /sys shows the namespace in
- * which it was mounted; without the right to (CAP_SYS_ADMIN) it takes /sys if `own`: the caller
- * has entered no other one.
- */
+/* In the interface's network namespace; `own` as sysfs_interface_open has it. */
 int irq_defer_open(struct irq_defer *d, const char *interface, bool own);
 /* Does not put back. A closed one: no effect. */
 void irq_defer_close(struct irq_defer *d);

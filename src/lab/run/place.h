@@ -15,7 +15,7 @@
 
 /* cpus empty: CPUs unchanged; class, nice and priority only when `placed`. */
 int place_thread(pid_t tid, const struct spec_placement *placement, struct error *err);
-/* The kernel's threads of an interface's NAPIs; returns how many. -ENOENT: there are none. */
+/* All of the kernel's threads of an interface's NAPIs. -ENOENT: there are none. */
 int place_kernel_napi(const char *interface, const struct spec_placement *placement,
 		      struct error *err);
 /*

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The record of what was changed, written before it is, and read by the next start when its owner
+ * was killed. A line a change, fields by tabs:
+ *
+ *	INODE NETNS IFINDEX INTERFACE KEY OURS BEFORE
+ *
+ * INODE is the network namespace's, NETNS its name below /run/netns, or "-": one that is not there.
+ * INTERFACE is "-" for the system.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lab/run/knob.h"
+
+#define NETNS_DIR "/run/netns"
+#define PREFIX "knobs."
+#define OWN_NETNS "/proc/thread-self/ns/net"
+
+enum { LINE_MAX_BYTES = 32768 };
+
+int knobs_record_open(const char *rundir, char path[KNOB_PATH_MAX], struct error *err)
+{
+	static _Atomic unsigned opened;
+	unsigned number = opened++;
+	char unlocked[KNOB_PATH_MAX];
+	int fd;
+
+	if (mkdir(rundir, 0755) && errno != EEXIST)
+		return error_set(err, -errno, "%s: making the run directory: %s", rundir,
+				 strerror(errno));
+	/* It has its name only when it is locked, or who starts now took it for a dead one's. */
+	snprintf(path, KNOB_PATH_MAX, "%s/" PREFIX "%d.%u", rundir, getpid(), number);
+	snprintf(unlocked, sizeof(unlocked), "%s/.knobs%d.%u", rundir, getpid(), number);
+	unlink(unlocked);
+	fd = open(unlocked, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) || rename(unlocked, path)) {
+		int code = -errno;
+
+		if (fd >= 0) {
+			unlink(unlocked);
+			close(fd);
+		}
+		return error_set(err, code, "%s: %s", path, strerror(-code));
+	}
+	return fd;
+}
+
+static ino_t netns_inode(const char *path)
+{
+	struct stat s;
+
+	return stat(path, &s) ? 0 : s.st_ino;
+}
+
+/* "-": it has none. */
+static void netns_name(ino_t inode, char name[64])
+{
+	DIR *dir = opendir(NETNS_DIR);
+	struct dirent *entry;
+
+	strcpy(name, "-");
+	while (dir && (entry = readdir(dir))) {
+		char path[300];
+
+		snprintf(path, sizeof(path), NETNS_DIR "/%s", entry->d_name);
+		if (strlen(entry->d_name) < 64 && netns_inode(path) == inode) {
+			snprintf(name, 64, "%.63s", entry->d_name);
+			break;
+		}
+	}
+	if (dir)
+		closedir(dir);
+}
+
+int knobs_record_add(int fd, const struct knob_change *change)
+{
+	char path[64] = OWN_NETNS, name[64];
+	ino_t inode;
+
+	if (change->netns >= 0)
+		snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", change->netns);
+	inode = netns_inode(path);
+	netns_name(inode, name);
+	if (dprintf(fd, "%ju\t%s\t%u\t%s\t%s\t%s\t%s\n", (uintmax_t)inode, name, change->ifindex,
+		    change->interface[0] ? change->interface : "-", change->knob->key, change->ours,
+		    change->before) < 0)
+		return -errno;
+	/* Not to the disk: what it is for does not outlast the kernel either. */
+	return 0;
+}
+
+/* A descriptor, -1: the caller's, -ENOENT: it is not there any more. */
+static int netns_find(ino_t inode, const char *name)
+{
+	char path[128];
+
+	if (netns_inode(OWN_NETNS) == inode)
+		return -1;
+	if (!strcmp(name, "-"))
+		snprintf(path, sizeof(path), "/proc/1/ns/net");
+	else
+		snprintf(path, sizeof(path), NETNS_DIR "/%s", name);
+	if (strchr(name, '/') || netns_inode(path) != inode)
+		return -ENOENT;
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* Only values of knobs, whatever the line says. True: something was put back. */
+static bool line_undo(char *line)
+{
+	struct knob_change change = {.netns = -1};
+	char *field[7], *at = line;
+
+	for (int i = 0; i < 7; i++) {
+		field[i] = strsep(&at, "\t");
+		if (!field[i])
+			return false;
+	}
+	change.knob = knob_find(field[4]);
+	if (!change.knob || strlen(field[3]) >= IFNAMSIZ || strlen(field[5]) >= KNOB_VALUE_MAX)
+		return false;
+	if (change.knob->ops->of_interface) {
+		int netns = netns_find((ino_t)strtoumax(field[0], NULL, 10), field[1]);
+
+		if (netns < -1)
+			return false;
+		change.netns = netns;
+		strcpy(change.interface, field[3]);
+		change.ifindex = (unsigned)strtoul(field[2], NULL, 10);
+	}
+	strcpy(change.ours, field[5]);
+	change.before = field[6];
+	bool undone = knob_change_undo(&change, true, NULL) > 0;
+
+	if (change.netns >= 0)
+		close(change.netns);
+	return undone;
+}
+
+/* Last first. */
+static int record_undo(FILE *record)
+{
+	char **lines = NULL, *line = NULL;
+	size_t n = 0, size = 0;
+	ssize_t length;
+	int undone = 0;
+
+	while ((length = getline(&line, &size, record)) > 0 && length < LINE_MAX_BYTES) {
+		char **more = realloc(lines, (n + 1) * sizeof(*lines));
+
+		/* Without an end it was not written out, so nothing was changed after it. */
+		if (!more || line[length - 1] != '\n') {
+			lines = more ? more : lines;
+			break;
+		}
+		lines = more;
+		line[length - 1] = '\0';
+		lines[n++] = line;
+		line = NULL;
+		size = 0;
+	}
+	free(line);
+	while (n-- > 0) {
+		undone += line_undo(lines[n]);
+		free(lines[n]);
+	}
+	free(lines);
+	return undone;
+}
+
+int knobs_recover(const char *rundir)
+{
+	DIR *dir = opendir(rundir);
+	struct dirent *entry;
+	int undone = 0;
+
+	if (!dir)
+		return 0;
+	while ((entry = readdir(dir))) {
+		struct stat s;
+		FILE *record;
+		int fd;
+
+		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) != 0)
+			continue;
+		fd = openat(dirfd(dir), entry->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+		record = fd < 0 ? NULL : fdopen(fd, "r");
+		if (!record) {
+			if (fd >= 0)
+				close(fd);
+			continue;
+		}
+		/* Ours only: others may be able to write to the directory. */
+		if (!fstat(fd, &s) && S_ISREG(s.st_mode) && s.st_uid == geteuid() &&
+		    !flock(fd, LOCK_EX | LOCK_NB)) {
+			undone += record_undo(record);
+			unlinkat(dirfd(dir), entry->d_name, 0);
+		}
+		fclose(record);
+	}
+	closedir(dir);
+	return undone;
+}
