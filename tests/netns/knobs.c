@@ -174,7 +174,7 @@ static void each_is_set_and_restored(void **state)
 		{"busy_poll", "3", "3"},
 		{"busy_read", "4", "4"},
 		{"netdev_budget", "299", "299"},
-		{"netdev_budget_usecs", "7999", "7999"},
+		{"netdev_budget_usecs", "9000", "9000"},
 		{"dev_weight", "63", "63"},
 		{"netdev_max_backlog", "999", "999"},
 		{"rps_sock_flow_entries", "1024", "1024"},

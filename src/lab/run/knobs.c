@@ -255,7 +255,7 @@ static int set_and_read(const struct knob_site *site, const struct knob *knob, c
 static int site_set(struct knobs *knobs, int netns, const struct knob_site *site,
 		    const struct knob *knob, const char *value, char *observed, struct error *err)
 {
-	struct knob_state before;
+	struct knob_state before, now;
 	struct knob_change *change;
 	int rc = knob->ops->read(site, knob, &before, err);
 
@@ -279,7 +279,8 @@ static int site_set(struct knobs *knobs, int netns, const struct knob_site *site
 		return 0;
 	}
 	/* As before, then: a part of it may be done. */
-	knob->ops->write(site, knob, &before, NULL);
+	if (knob->ops->read(site, knob, &now, NULL) || memcmp(&now, &before, sizeof(now)) != 0)
+		knob->ops->write(site, knob, &before, NULL);
 	change_forget(change);
 	return rc;
 }

@@ -50,12 +50,54 @@ static int offload_read(const struct knob_site *site, const struct knob *knob,
 	return rc ? rc : state_fill(knob, value.data, out);
 }
 
+enum { FEATURE_WORDS = 8 };
+
+/* What was wished for, which comes into force when something else no longer forbids it. */
+struct wishes {
+	struct ethtool_gfeatures head;
+	struct ethtool_get_features_block word[FEATURE_WORDS];
+};
+
+static int wishes_read(const struct knob_site *site, const struct knob *knob, struct wishes *out,
+		       struct error *err)
+{
+	memset(out, 0, sizeof(*out));
+	out->head.cmd = ETHTOOL_GFEATURES;
+	out->head.size = FEATURE_WORDS;
+	return request(site, knob, out, err);
+}
+
+static void wishes_write(const struct knob_site *site, const struct knob *knob,
+			 const struct wishes *wishes)
+{
+	struct {
+		struct ethtool_sfeatures head;
+		struct ethtool_set_features_block word[FEATURE_WORDS];
+	} features = {.head = {.cmd = ETHTOOL_SFEATURES, .size = wishes->head.size}};
+
+	for (unsigned i = 0; i < wishes->head.size && i < FEATURE_WORDS; i++) {
+		features.word[i].valid = wishes->word[i].available;
+		features.word[i].requested = wishes->word[i].requested;
+	}
+	request(site, knob, &features, NULL);
+}
+
+/* One that another offload forbids stays a wish, unless it is taken back. */
 static int offload_write(const struct knob_site *site, const struct knob *knob,
 			 const struct knob_state *state, struct error *err)
 {
 	struct ethtool_value value = {.cmd = knob->set, .data = value_number(knob, state->base)};
+	struct wishes before;
+	struct knob_state now;
+	int rc = wishes_read(site, knob, &before, err);
 
-	return request(site, knob, &value, err);
+	if (!rc)
+		rc = request(site, knob, &value, err);
+	if (!rc)
+		rc = offload_read(site, knob, &now, err);
+	if (!rc && strcmp(now.base, state->base) != 0)
+		wishes_write(site, knob, &before);
+	return rc;
 }
 
 const struct knob_ops knob_ethtool_ops = {

@@ -306,6 +306,9 @@ static int system_write(const struct knob_site *site, const struct knob *knob,
 {
 	int rc = sysfs_write(site->dir, knob->file, state->base);
 
+	if (rc == -EINVAL)
+		return error_set(err, rc, "%s: the kernel does not take %s", knob->key,
+				 state->base);
 	return rc ? system_error(knob, rc, err) : 0;
 }
 
