@@ -9,10 +9,10 @@
 #include "lab/spec/spec.h"
 
 struct experiment_progress {
-	unsigned done, total;  /* runs */
+	unsigned done, total; /* runs */
 	const char *system, *workload;
-	const char *phase;     /* "warm-up", "measures" */
-	double left_s;	       /* expected, of all */
+	const char *phase; /* "warm-up", "measures" */
+	double left_s;	   /* expected, of all */
 	struct load_progress load;
 };
 
@@ -26,7 +26,8 @@ struct experiment_plan {
 	const json_t *set;     /* --set, likewise */
 	void (*progress)(void *arg, const struct experiment_progress *progress); /* NULL: not */
 	void *arg;
-	const volatile int *stop; /* Ctrl-C: ends early; what was measured is kept, marked partial */
+	const volatile int
+		*stop; /* Ctrl-C: ends early; what was measured is kept, marked partial */
 };
 
 /*
