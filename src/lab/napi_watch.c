@@ -28,6 +28,12 @@ struct counts {
 	uint64_t softirq, polls, packets;
 };
 
+/* Of a thread, by its id. */
+struct back {
+	uint64_t ns;
+	uint64_t ids; /* process << 32 | thread, as bpf_get_current_pid_tgid has them */
+};
+
 enum { PROGRAMS = 3 };
 
 struct napi_watch {
@@ -119,7 +125,8 @@ static int exit_load(const struct napi_watch *watch)
 		STORE(BPF_DW, BPF_REG_6, 16, BPF_REG_1),
 		HELPER(BPF_FUNC_get_current_pid_tgid),
 		STORE(BPF_W, BPF_REG_10, -4, BPF_REG_0),
-		STORE(BPF_DW, BPF_REG_10, -16, BPF_REG_7),
+		STORE(BPF_DW, BPF_REG_10, -16, BPF_REG_0), /* a struct back */
+		STORE(BPF_DW, BPF_REG_10, -24, BPF_REG_7),
 		COPY(BPF_REG_2, BPF_REG_10),
 		ADD(BPF_REG_2, -4),
 		MAP(BPF_REG_1, watch->threads),
@@ -128,7 +135,7 @@ static int exit_load(const struct napi_watch *watch)
 		COPY(BPF_REG_2, BPF_REG_10),
 		ADD(BPF_REG_2, -4),
 		COPY(BPF_REG_3, BPF_REG_10),
-		ADD(BPF_REG_3, -16),
+		ADD(BPF_REG_3, -24),
 		SET(BPF_REG_4, BPF_ANY),
 		MAP(BPF_REG_1, watch->threads),
 		HELPER(BPF_FUNC_map_update_elem),
@@ -217,8 +224,8 @@ static int maps_make(struct napi_watch *watch, const char *const *interfaces, un
 				      sizeof(struct span), 1, NULL);
 	watch->interfaces = bpf_map_create(BPF_MAP_TYPE_HASH, "napi_interfaces", NAME,
 					   sizeof(struct counts), n, NULL);
-	watch->threads =
-		bpf_map_create(BPF_MAP_TYPE_HASH, "napi_backs", 4, sizeof(uint64_t), THREADS, NULL);
+	watch->threads = bpf_map_create(BPF_MAP_TYPE_HASH, "napi_backs", 4, sizeof(struct back),
+					THREADS, NULL);
 	if (watch->spans < 0 || watch->interfaces < 0 || watch->threads < 0)
 		return -errno;
 	for (unsigned i = 0; i < n; i++) {
@@ -311,9 +318,32 @@ int64_t napi_watch_softirq(const struct napi_watch *watch)
 int64_t napi_watch_back(const struct napi_watch *watch, pid_t thread)
 {
 	uint32_t key = (uint32_t)thread;
-	uint64_t ns;
+	struct back back;
 
-	return bpf_map_lookup_elem(watch->threads, &key, &ns) ? 0 : (int64_t)ns;
+	return bpf_map_lookup_elem(watch->threads, &key, &back) ? 0 : (int64_t)back.ns;
+}
+
+int napi_watch_backs(const struct napi_watch *watch, struct napi_back **out, unsigned *n)
+{
+	struct napi_back *all = calloc(THREADS, sizeof(*all));
+	uint32_t key, *last = NULL;
+	struct back back;
+
+	*out = all;
+	*n = 0;
+	if (!all)
+		return -ENOMEM;
+	while (*n < THREADS && !bpf_map_get_next_key(watch->threads, last, &key)) {
+		last = &key;
+		if (bpf_map_lookup_elem(watch->threads, &key, &back))
+			continue;
+		all[(*n)++] = (struct napi_back){
+			.process = (pid_t)(back.ids >> 32),
+			.thread = (pid_t)key,
+			.softirq = (int64_t)back.ns,
+		};
+	}
+	return *n < THREADS ? 0 : -ENOSPC;
 }
 
 static void descriptor_close(int fd)

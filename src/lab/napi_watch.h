@@ -35,8 +35,19 @@ void napi_watch_read(const struct napi_watch *watch, const char *interface,
 		     struct napi_watched *out);
 /* ns of softirq so far, of all interfaces and CPUs. */
 int64_t napi_watch_softirq(const struct napi_watch *watch);
-/* Of that, what ran on this thread's back; ksoftirqd's are its own. */
+/* Of that, what ran on this thread's back, of whatever process; ksoftirqd's are its own. */
 int64_t napi_watch_back(const struct napi_watch *watch, pid_t thread);
+
+struct napi_back {
+	pid_t process, thread; /* ended ones, too; 0: CPUs that idle */
+	int64_t softirq;       /* ns */
+};
+
+/*
+ * All of them, in no order; *out is for free(), whatever is returned. -ENOSPC: more threads than
+ * there is room for, so some backs are missing.
+ */
+int napi_watch_backs(const struct napi_watch *watch, struct napi_back **out, unsigned *n);
 void napi_watch_close(struct napi_watch *watch);
 
 #endif
