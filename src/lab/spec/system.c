@@ -304,7 +304,12 @@ static int system_take(struct reader *r, config_setting_t *group)
 		return rc;
 	poller = config_setting_get_member(group, "poller");
 	rc = poller ? poller_take(r, poller, system) : 0;
-	return rc ? rc : system_check(r, group, system);
+	if (!rc)
+		rc = system_check(r, group, system);
+	/* It may have them from the defaults. */
+	if (system->dut != SPEC_NAPIER)
+		system->settings[0] = system->port_settings[0] = system->port_options[0] = '\0';
+	return rc;
 }
 
 /* Members of the one that it is like, but for what is that one's own. */

@@ -177,17 +177,22 @@ static int group_take(struct reader *r, config_setting_t *group, struct load_con
 	return reader_group(r, group, keys, LOAD_KEYS, out);
 }
 
-/* A key of another kind would be without effect, and somebody meant something by it. */
+/*
+ * A key of another kind would be without effect, and somebody meant something by it; but what came
+ * from the defaults is for those that have it.
+ */
 static int kinds_check(struct reader *r, config_setting_t *group, enum load_kind kind)
 {
 	for (unsigned i = 0; i < LOAD_KEYS; i++) {
 		const struct load_key *k = &load_keys[i];
 		config_setting_t *s = config_setting_get_member(group, k->key.name);
 
-		/* What came from the defaults is for those that have it. */
-		if (s && !(k->kinds & 1u << kind) && !tree_inherited(s))
+		if (!s || k->kinds & 1u << kind)
+			continue;
+		if (!tree_inherited(s))
 			return reader_wrong(r, s, -EINVAL, "a workload of kind %s has no %s",
 					    kinds[kind], k->key.name);
+		config_setting_remove(group, k->key.name);
 	}
 	return 0;
 }
@@ -279,9 +284,9 @@ int load_take(struct reader *r, config_setting_t *group, const char *who, struct
 		return reader_wrong_type(r, group, "{ kind = \"rr\"; … }");
 	rc = kind_take(r, group, &kind);
 	if (!rc)
-		rc = group_take(r, group, out);
-	if (!rc)
 		rc = kinds_check(r, group, kind);
+	if (!rc)
+		rc = group_take(r, group, out);
 	if (rc)
 		return rc;
 	out->kind = kind;
