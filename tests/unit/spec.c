@@ -236,10 +236,11 @@ static void reads_middle(void **state)
 
 static const char inherits[] =
 	"defaults = { system = { dut = \"napier\"; handler = \"host\"; queues = 2;\n"
-	"    place = { client = 0; server = 1; }; knobs = { a = 1; b = 2; };\n"
+	"    place = { client = 0; server = 1; }; knobs = { busy_poll = 1; busy_read = 2; };\n"
 	"    engine = { hz = 100; }; only = \"w\"; };\n"
 	"  workload = { kind = \"rr\"; flows = 5; sizes = [ 64 ]; direction = \"down\"; }; };\n"
-	"systems = { a = { }; b = { queues = 1; place = { server = \"any\"; }; knobs = { b = 3; }; "
+	"systems = { a = { }; b = { queues = 1; place = { server = \"any\"; }; knobs = { busy_read "
+	"= 3; }; "
 	"};\n"
 	"  c = { dut = \"kernel\"; handler = \"socket\"; only = \"v\"; };\n"
 	"  d = { like = \"b\"; engine = { hz = 250; }; }; };\n"
@@ -258,7 +259,7 @@ static void defaults(void **state)
 	assert_int_equal(s[1].queues, 1);
 	assert_int_equal(s[1].knobs, 2);
 	assert_string_equal(s[1].knob[0].value, "3");
-	assert_string_equal(s[1].knob[1].key, "a");
+	assert_string_equal(s[1].knob[1].key, "busy_poll");
 	assert_string_equal(s[1].place[0].who, "server");
 	assert_true(cpuset_empty(&s[1].place[0].cpus));
 	cpus_are(&s[1].place[1].cpus, "0");

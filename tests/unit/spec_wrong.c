@@ -170,6 +170,8 @@ static void wrong_settings(void **state)
 	wrong(NAPIER("engine = { poller = \"thread\"; };"), "x.conf:4: ", "a key of the system");
 	wrong(NAPIER("engine = { cpus = \"0\"; };"), "x.conf:4: ", "place = { poller");
 	wrong(NAPIER("engine = { backlog = { cpus = \"x\"; }; };"), "x.conf:4: ", "CPUs are");
+	wrong(SYSTEM("dut = \"napier\"; only = \"a\";\n ports = { weight = 5; };"),
+	      "x.conf:4: a: ", "have no configuration of ports");
 	wrong(NAPIER("engine = 5;"), "x.conf:4: engine has the wrong type", "");
 	wrong(NAPIER("ports = { weight = 65; };"), "x.conf:4: ports: ", "65");
 	wrong(NAPIER("ports = { cpu = \"0\"; };"), "x.conf:4: ", "as a number");
@@ -199,6 +201,11 @@ static void wrong_places_and_knobs(void **state)
 	wrong(SYSTEM("place = { server = { nice = 20; }; };"), "x.conf:3: ", "20");
 	wrong(SYSTEM("place = { server = { nice = 1; priority = 1; }; };"),
 	      "x.conf:3: ", "class=fair goes with nice");
+	wrong(SYSTEM("knobs = { threded = 1; };"), "x.conf:3: there is no knob 'threded'",
+	      "threaded");
+	wrong(SYSTEM("knobs = { threaded = \"yes\"; };"), "x.conf:3: threaded: ", "off, on");
+	wrong(SYSTEM("knobs = { busy_poll = -1; };"), "x.conf:3: busy_poll: ", "number");
+	wrong(SYSTEM("knobs = { irq_cpus = \"none\"; };"), "x.conf:3: irq_cpus: ", "not a list");
 	wrong(SYSTEM("knobs = 1;"), "x.conf:3: knobs has the wrong type", "");
 	wrong(SYSTEM("knobs = { rps_cpus = \"a\"; };"), "x.conf:3: ", "CPUs are");
 	wrong(SYSTEM("knobs = { threaded = ( 1 ); };"), "x.conf:3: ", "a number or a text");
@@ -244,6 +251,25 @@ static void wrong_workload(void **state)
 /* One more than there is room for, of each. */
 static void too_many(void **state)
 {
+	static const char *const knobs[SPEC_KNOBS_MAX + 1] = {
+		"threaded",
+		"napi_defer_hard_irqs",
+		"gro_flush_timeout",
+		"irq_suspend_timeout",
+		"rps_cpus",
+		"rps_flow_cnt",
+		"irq_cpus",
+		"gro",
+		"gso",
+		"tso",
+		"tx_csum",
+		"rx_csum",
+		"rx_usecs",
+		"rx_frames",
+		"tx_usecs",
+		"adaptive_rx",
+		"busy_poll",
+	};
 	char text[8192];
 	int n = snprintf(text, sizeof(text), WORKLOADS "systems = {\n");
 
@@ -259,7 +285,7 @@ static void too_many(void **state)
 	wrong(text, "x.conf:19: more than 16 workloads", "");
 	n = snprintf(text, sizeof(text), WORKLOADS "systems = { k = { knobs = {\n");
 	for (int i = 0; i <= SPEC_KNOBS_MAX; i++)
-		n += snprintf(text + n, sizeof(text) - (size_t)n, "k%d = 1;\n", i);
+		n += snprintf(text + n, sizeof(text) - (size_t)n, "%s = 1;\n", knobs[i]);
 	snprintf(text + n, sizeof(text) - (size_t)n, "}; }; };");
 	wrong(text, "x.conf:19: more than 16 knobs", "");
 	n = snprintf(text, sizeof(text), WORKLOADS SYSTEMS "antagonists = {\n");

@@ -55,6 +55,12 @@ static int napier_check(struct reader *r, config_setting_t *s, const struct spec
 		return reader_wrong(r, at(s, "port"), -EINVAL,
 				    "%s: unknown port \"%s\": it is xdp or packet", system->key,
 				    system->port);
+	if (system->handler == SPEC_SOCKET && system->port_settings[0] &&
+	    !tree_inherited(at(s, "ports")))
+		return reader_wrong(r, at(s, "ports"), -EINVAL,
+				    "%s: ports goes with handler host or bridge: napier's sockets "
+				    "have no configuration of ports",
+				    system->key);
 	if (system->handler == SPEC_HOST && strcmp(system->port, "xdp"))
 		return reader_wrong(r, at(s, "port"), -EINVAL, "%s: handler host takes port xdp",
 				    system->key);

@@ -5,6 +5,7 @@
 
 #include <control/wish.h>
 
+#include "lab/run/knobs.h"
 #include "lab/spec/reading.h"
 
 #define SYSTEM(field) offsetof(struct spec_system, field)
@@ -64,30 +65,45 @@ static int poller_take(struct reader *r, config_setting_t *s, struct spec_system
 	return rc;
 }
 
+/* CPUs as everywhere in a specification, or none. */
+static int knob_cpus(struct reader *r, config_setting_t *s, struct spec_knob *knob)
+{
+	const char *text = config_setting_get_string(s);
+	struct cpuset cpus = {0};
+	int rc = text && !strcmp(text, "none") ? 0 : value_cpus(r, s, &cpus);
+
+	if (rc)
+		return rc;
+	if (cpuset_empty(&cpus))
+		snprintf(knob->value, sizeof(knob->value), "none");
+	else if (cpuset_format(&cpus, knob->value, sizeof(knob->value)) >= (int)sizeof(knob->value))
+		return reader_wrong(r, s, -EINVAL, "%s: that many ranges of CPUs are too many",
+				    knob->key);
+	return 0;
+}
+
 static int take_knob(struct reader *r, config_setting_t *s, struct spec_system *system)
 {
 	const char *name = config_setting_name(s);
 	struct spec_knob *knob = &system->knob[system->knobs];
+	bool of_interface;
 	int rc;
 
 	if (system->knobs == SPEC_KNOBS_MAX)
 		return reader_wrong(r, s, -EINVAL, "more than %d knobs", SPEC_KNOBS_MAX);
-	if (strlen(name) >= sizeof(knob->key))
-		return reader_wrong(r, s, -EINVAL, "there is no knob \"%.60s\"", name);
 	*knob = (struct spec_knob){.line = (int)config_setting_source_line(s)};
 	snprintf(knob->key, sizeof(knob->key), "%s", name);
-	if (!strcmp(name, "rps_cpus")) {
-		struct cpuset cpus = {0};
-
-		rc = value_cpus(r, s, &cpus);
-		if (!rc && cpuset_format(&cpus, knob->value, sizeof(knob->value)) >=
-				   (int)sizeof(knob->value))
-			rc = reader_wrong(r, s, -EINVAL, "%s: too many CPUs apart", name);
-	} else {
+	if (!strcmp(name, "rps_cpus") || !strcmp(name, "irq_cpus"))
+		rc = knob_cpus(r, s, knob);
+	else
 		rc = reader_scalar(r, s, knob->value, sizeof(knob->value));
-	}
-	system->knobs += !rc;
-	return rc;
+	if (rc)
+		return rc;
+	rc = knob_check(name, knob->value, &of_interface, r->err);
+	if (rc)
+		return reader_wrong_there(r, s, rc);
+	system->knobs++;
+	return 0;
 }
 
 static int take_knobs(struct reader *r, config_setting_t *s, void *object, const struct key *key)
