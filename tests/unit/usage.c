@@ -348,6 +348,15 @@ static void process_that_died(void **state)
 	assert_sane(cpu);
 	assert_true(json_is_null(json_object_get(party(cpu, "server"), "total_s")));
 	assert_true(has_note(cpu, "\"server\" ended meanwhile"));
+	/* What is not known is not 0 when it is divided, either. */
+	assert_true(
+		json_is_null(json_object_get(json_object_get(cpu, "ns_per_operation"), "server")));
+	usage_operations(cpu, 5);
+	assert_true(number(cpu, "operations") == 5);
+	assert_true(
+		json_is_null(json_object_get(json_object_get(cpu, "ns_per_operation"), "server")));
+	usage_operations(cpu, 0);
+	assert_true(json_is_null(json_object_get(cpu, "ns_per_operation")));
 	json_decref(cpu);
 }
 

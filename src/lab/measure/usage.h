@@ -59,6 +59,9 @@ void usage_stop(struct usage *usage);
 json_t *usage_end(struct usage *usage, double operations);
 void usage_close(struct usage *usage);
 
+/* Per-operation figures of such an object, where the number is known only later. */
+void usage_operations(json_t *cpu, double operations);
+
 /* "napier" of such an object: polls and packets of an engine between two readings. */
 void usage_engine_add(json_t *cpu, const struct engine_child_counts *from,
 		      const struct engine_child_counts *to);

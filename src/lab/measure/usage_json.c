@@ -133,25 +133,6 @@ static int64_t total(const struct usage_view *v)
 	return sum;
 }
 
-static json_t *per_operation(const struct usage_view *v, int64_t all)
-{
-	const struct account *a = v->account;
-	json_t *o;
-
-	if (!(v->operations > 0))
-		return json_null();
-	o = json_object();
-	for (unsigned i = 0; i < PARTIES; i++)
-		if (is_listed(v, i))
-			json_object_set_new(o, account_party(v->site->config, i),
-					    ratio(a->party[i].known && v->site->watch,
-						  (double)a->party[i].net, v->operations));
-	json_object_set_new(o, "softirq",
-			    ratio(a->softirq >= 0, (double)a->softirq, v->operations));
-	json_object_set_new(o, "total", ratio(all >= 0, (double)all, v->operations));
-	return o;
-}
-
 static json_t *polls_json(uint64_t polls, uint64_t packets)
 {
 	return json_pack("{s:I, s:I, s:o}", "polls", (json_int_t)polls, "packets",
@@ -217,22 +198,45 @@ json_t *usage_json(const struct usage_view *v)
 {
 	const struct account *a = v->account;
 	int64_t all = total(v);
-	json_t *o =
-		json_pack("{s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:n}",
-			  "wall_s", (double)a->wall / 1e9, "parties", parties_json(v), "threads",
-			  threads_json(v), "total_s", seconds(true, all), "cores_used",
-			  ratio(all >= 0, (double)all, (double)a->wall), "cores_busy",
-			  count(a->cores_busy), "others_s", seconds(true, a->others), "idle_s",
-			  seconds(true, a->idle), "ns_per_operation", per_operation(v, all),
-			  "cycles", events_json(v, USAGE_CYCLES), "instructions",
-			  events_json(v, USAGE_INSTRUCTIONS), "kernel", kernel_json(v), "napier");
+	json_t *o = json_pack(
+		"{s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:n}", "wall_s",
+		(double)a->wall / 1e9, "parties", parties_json(v), "threads", threads_json(v),
+		"total_s", seconds(true, all), "cores_used",
+		ratio(all >= 0, (double)all, (double)a->wall), "cores_busy", count(a->cores_busy),
+		"others_s", seconds(true, a->others), "idle_s", seconds(true, a->idle), "cycles",
+		events_json(v, USAGE_CYCLES), "instructions", events_json(v, USAGE_INSTRUCTIONS),
+		"kernel", kernel_json(v), "napier");
 
-	if (o) {
-		json_object_set_new(o, "operations",
-				    v->operations > 0 ? json_real(v->operations) : json_null());
-		json_object_set_new(o, "notes", v->notes);
-	} else {
+	if (!o) {
 		json_decref(v->notes);
+		return NULL;
 	}
+	json_object_set_new(o, "notes", v->notes);
+	usage_operations(o, v->operations);
 	return o;
+}
+
+static json_t *each_took(const json_t *used, double operations)
+{
+	const json_t *total = json_object_get(used, "total_s");
+
+	return ratio(json_is_number(total), json_number_value(total) * 1e9, operations);
+}
+
+void usage_operations(json_t *cpu, double operations)
+{
+	json_t *parties = json_object_get(cpu, "parties"), *party, *each;
+	const char *name;
+
+	if (!(operations > 0)) {
+		json_object_set_new(cpu, "operations", json_null());
+		json_object_set_new(cpu, "ns_per_operation", json_null());
+		return;
+	}
+	each = json_object();
+	json_object_foreach(parties, name, party)
+		json_object_set_new(each, name, each_took(party, operations));
+	json_object_set_new(each, "total", each_took(cpu, operations));
+	json_object_set_new(cpu, "operations", json_real(operations));
+	json_object_set_new(cpu, "ns_per_operation", each);
 }
