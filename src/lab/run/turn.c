@@ -267,10 +267,31 @@ static int until(struct turn *t, int64_t deadline, const char *phase, struct err
 	return 0;
 }
 
+/* The polls of napier's own queues; in the server's process they are its to tell. */
+static bool engine_read(struct turn *t, struct engine_child_counts *out)
+{
+	struct error err;
+	json_t *said = NULL, *counts;
+
+	*out = (struct engine_child_counts){0};
+	if (t->system.engine.child.pid)
+		return !engine_child_counts(&t->system.engine, NULL, out);
+	if (!t->server.engine.used || peer_read(t->peer, &said, &err))
+		return false;
+	counts = json_object_get(said, "counts");
+	counts = json_object_get(counts, "polls") ? counts : said;
+	out->polls = (uint64_t)json_integer_value(json_object_get(counts, "polls"));
+	out->received = (uint64_t)json_integer_value(json_object_get(counts, "packets"));
+	json_decref(said);
+	return out->received;
+}
+
 /* The window that is measured, of fixed length; CPU time is of the same. */
 static int window(struct turn *t, struct error *err)
 {
 	int64_t duration = t->plan->length->duration, begin;
+	struct engine_child_counts from, to;
+	bool has_engine = engine_read(t, &from);
 	int ret;
 
 	usage_begin(t->usage);
@@ -282,7 +303,13 @@ static int window(struct turn *t, struct error *err)
 	if (!ret)
 		ret = until(t, begin + duration, "measures", err);
 	/* What it is divided by is known when the client has ended. */
+	usage_stop(t->usage);
+	has_engine = has_engine && engine_read(t, &to);
 	t->cpu = usage_end(t->usage, 0);
+	if (t->cpu && has_engine)
+		usage_engine_add(t->cpu, &from, &to);
+	if (t->cpu && has_engine && t->server.engine.used) /* it does not say what it merged */
+		json_object_set_new(json_object_get(t->cpu, "napier"), "gro_ratio", json_null());
 	return ret;
 }
 
@@ -314,25 +341,6 @@ static double operations_of(const struct turn *t, const json_t *run)
 		     json_number_value(json_object_get(counts, "bytes_sent"))) /
 		    1000;
 	return n;
-}
-
-static void operations_fill(json_t *cpu, double n)
-{
-	json_t *parties = json_object_get(cpu, "parties"), *each, *party;
-	double total = json_number_value(json_object_get(cpu, "total_s"));
-	const char *name;
-
-	json_object_set_new(cpu, "operations", json_real(n));
-	if (!(n > 0)) {
-		json_object_set_new(cpu, "ns_per_operation", json_null());
-		return;
-	}
-	each = json_object();
-	json_object_foreach(parties, name, party) json_object_set_new(
-		each, name,
-		json_real(json_number_value(json_object_get(party, "total_s")) * 1e9 / n));
-	json_object_set_new(each, "total", json_real(total * 1e9 / n));
-	json_object_set_new(cpu, "ns_per_operation", each);
 }
 
 static int start(struct turn *t, struct error *err)
@@ -396,9 +404,9 @@ static void result_fill(struct turn *t, json_t *run, json_t *server, struct turn
 
 	out->run = run ? run : json_object();
 	if (t->cpu)
-		operations_fill(t->cpu, operations_of(t, out->run));
+		usage_operations(t->cpu, operations_of(t, out->run));
 	if (cpu)
-		operations_fill(cpu, operations_of(t, out->run));
+		usage_operations(cpu, operations_of(t, out->run));
 	json_object_set(out->run, "peer_cpu", cpu ? cpu : json_null());
 	if (cpu)
 		json_object_del(server, "cpu");
