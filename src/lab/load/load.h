@@ -56,10 +56,11 @@ struct load_config {
 	int64_t work;	      /* CPU time that the server spends on each request */
 	int64_t stall, stall_every; /* the server does nothing for so long, so often; 0: never */
 
-	/* stream; also of rate: datagrams/s of all flows, 0: as fast as it goes (UDP) */
+	/* stream; also of rate: datagrams/s of all flows each way, 0: as fast as it goes (UDP) */
 	enum load_direction direction;
 	unsigned sizes;			/* message sizes, one after another, each for */
 	uint32_t size[LOAD_SIZES_MAX]; /* its share of the duration */
+	unsigned batch; /* datagrams sent by one call; 0: 1, or with a rate what is due, up to 64 */
 
 	/* rrul */
 	unsigned tcp_flows;  /* each way; 0: 4, one each of BE, BK, CS5, EF */
