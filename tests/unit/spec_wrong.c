@@ -76,6 +76,9 @@ static void wrong_root(void **state)
 	      "x.conf:3: ", "ns, us, ms or s");
 	wrong(WORKLOADS SYSTEMS "quick = { duration = \"1ms\"; };",
 	      "x.conf:3: ", "out of range 0.01s");
+	wrong(WORKLOADS SYSTEMS "title = \"caf\xe9\";", "x.conf:3: not UTF-8", "");
+	wrong(WORKLOADS SYSTEMS "title = \"two\nlines\";", "x.conf:", "no control characters");
+	wrong(WORKLOADS SYSTEMS "topology = \"a\nb\";", "x.conf:", "\"a?b\"");
 	wrong(WORKLOADS SYSTEMS "topology = \"ring\";", "x.conf:3: ", "one of ends, middle");
 	wrong(WORKLOADS SYSTEMS "title = 5;", "x.conf:3: title has the wrong type", "\"text\"");
 	wrong("systems = { k = { }; k = { }; };\n" WORKLOADS, "x.conf:1: duplicate setting name",
@@ -308,6 +311,7 @@ static void wrong_settings_by_path(void **state)
 	wrong_set(EVERYTHING, "systems.[x].queues", "2", "[0] is the first");
 	wrong_set(EVERYTHING, "systems.n.queus", "2", "unknown key \"queus\": the keys are name, ");
 	wrong_set(EVERYTHING, "systems.n.queues", "many", "it is a number");
+	wrong_set(EVERYTHING, "title", "caf\xe9", "not UTF-8");
 	wrong_set(EVERYTHING, "title.x", "1", "title has no members");
 	wrong_set(EVERYTHING, "quick..x", "1", "\"\" is no name");
 	wrong_set(EVERYTHING, "", "1", "a key is a path");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A specification's file: its groups, and in which order they are read. */
+#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -316,6 +317,31 @@ static void wrapped_note(const struct reading *reading)
 			  text, reading->cpus);
 }
 
+/* Results hold the text and its parts as JSON does, which is UTF-8. */
+static int encoding_check(const struct reader *r, const char *text)
+{
+	json_t *whole = json_string(text);
+	unsigned line = 0;
+
+	if (whole) {
+		json_decref(whole);
+		return 0;
+	}
+	/* A character of several bytes has no newline in it. */
+	for (const char *at = text; !whole && *at; line++) {
+		size_t n = strcspn(at, "\n");
+
+		whole = json_stringn(at, n);
+		if (!whole)
+			break;
+		json_decref(whole);
+		whole = NULL;
+		at += n + (at[n] == '\n');
+	}
+	return error_set(r->err, -EILSEQ, "%.120s:%u: not UTF-8: iconv makes it so", r->path,
+			 line + 1);
+}
+
 /* The first `sets` settings of --set are made. */
 static int text_read(struct spec *spec, const struct cpuset *usable, const struct spec_setting *set,
 		     unsigned sets, struct error *err)
@@ -323,8 +349,10 @@ static int text_read(struct spec *spec, const struct cpuset *usable, const struc
 	struct reading reading = {.spec = spec, .usable = usable, .cpus = cpuset_count(usable)};
 	struct reader r = {.arg = &reading, .path = spec->path, .err = err};
 	config_t config;
-	int rc = setup_text_check(&r, spec->text);
+	int rc = encoding_check(&r, spec->text);
 
+	if (!rc)
+		rc = setup_text_check(&r, spec->text);
 	if (rc)
 		return rc;
 	config_init(&config);
@@ -334,6 +362,8 @@ static int text_read(struct spec *spec, const struct cpuset *usable, const struc
 			       strcmp(config_error_text(&config), "syntax error")
 				       ? ""
 				       : " (texts are in quotes, and ';' ends a key)");
+	for (unsigned i = 0; i < sets && !rc; i++)
+		rc = encoding_check(&r, set[i].value);
 	for (unsigned i = 0; i < sets && !rc; i++)
 		rc = tree_set(&config, &set[i], err);
 	if (!rc)
@@ -388,15 +418,14 @@ static int set_wrong(const struct spec_setting *set, const char *path, int rc, s
 	return error_set(err, rc, "--set %.80s=%.60s: %.400s", set->key, set->value, text);
 }
 
-int spec_parse(const char *path, const char *text, const struct cpuset *usable,
-	       const struct spec_setting *set, unsigned sets, struct spec **out, struct error *err)
+static int parse(const char *path, const char *text, const struct cpuset *usable,
+		 const struct spec_setting *set, unsigned sets, struct spec **out,
+		 struct error *err)
 {
-	struct error own;
 	struct spec *ignored;
 	unsigned n = 0;
 	int rc;
 
-	err = err ? err : &own;
 	rc = try(path, text, usable, set, sets, out, err);
 	if (!rc || !sets)
 		return rc;
@@ -408,6 +437,21 @@ int spec_parse(const char *path, const char *text, const struct cpuset *usable,
 	if (n == sets)
 		rc = try(path, text, usable, set, sets, &ignored, err);
 	return n ? set_wrong(&set[n - 1], path, rc, err) : rc;
+}
+
+int spec_parse(const char *path, const char *text, const struct cpuset *usable,
+	       const struct spec_setting *set, unsigned sets, struct spec **out, struct error *err)
+{
+	struct error own;
+	int rc;
+
+	err = err ? err : &own;
+	rc = parse(path, text, usable, set, sets, out, err);
+	/* It may quote what is wrong, and is one line all the same. */
+	for (char *at = rc ? err->text : ""; *at; at++)
+		if (iscntrl((unsigned char)*at))
+			*at = '?';
+	return rc;
 }
 
 void spec_free(struct spec *spec)

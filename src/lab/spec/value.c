@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -160,6 +161,13 @@ int value_text(struct reader *r, config_setting_t *s, char *out, size_t size)
 	if (strlen(text) >= size)
 		return reader_wrong(r, s, -EINVAL, "%s is too long: %zu bytes at most",
 				    config_setting_name(s), size - 1);
+	/* It stands in tables and in one line of a report. */
+	for (const char *at = text; *at; at++)
+		if (iscntrl((unsigned char)*at))
+			return reader_wrong(r, s, -EINVAL,
+					    "%s: no control characters (a long text is written "
+					    "\"so \" \"and so\")",
+					    config_setting_name(s));
 	snprintf(out, size, "%s", text);
 	return 0;
 }
