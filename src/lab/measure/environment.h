@@ -6,11 +6,16 @@
 #include <jansson.h>
 
 /*
- * Kernel, boot parameters, CPU (model, threads per core, caches, NUMA, governor, idle states),
- * mitigations, hypervisor, clock source, memory, sysctls of packet polling, isolated CPUs,
- * interrupt routing, RPS maps, load and busiest other processes, versions (napier, libraries,
- * compiler). What cannot be read is null. For json_decref. Takes some ms.
+ * "kernel", "boot" (its parameters), "os", "cpu" (model, threads per core, caches, governor, idle
+ * states), "numa", "isolated", "allowed" (CPUs), "quota", "mitigations", "hypervisor", "clock",
+ * "memory", "sysctl" (of packet polling), "interrupts" (routing), "interfaces" (of the caller's
+ * namespace, with RPS's maps), "load", "processes" (the busiest others: names only), "versions",
+ * "time", "uptime_s". What cannot be read is null; lists are cut at some
+ * length, and their whole number is in "interrupts_n", "interfaces_n".
+ *
+ * For json_decref. Takes a tenth of a second, in which other processes are watched.
  */
+enum { ENVIRONMENT_LIST_MAX = 64, ENVIRONMENT_INTERRUPTS_MAX = 512 };
 json_t *environment_read(void);
 
 #endif
