@@ -19,7 +19,7 @@ static void port_next(void)
 {
 	static unsigned n;
 
-	place.port = (uint16_t)(20000 + (unsigned)getpid() % 1000 * 10 + 2 * (n++ % 5));
+	place.port = (uint16_t)(10000 + (unsigned)getpid() % 1000 * 10 + 2 * (n++ % 5));
 }
 
 static void drop(void)

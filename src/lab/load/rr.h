@@ -15,8 +15,9 @@
  *   `connect` or UDP messages of less than 4 bytes, all are taken) keeps its time, and is sent when
  *   it can. `bounded` counts those that were held for longer than RR_LATE.
  * - A request that could be sent, and still left more than RR_LATE after it was due, was late by
- * the generator's own fault: `late_sends`. A run in which those are more than one in RR_LATE_SHARE
- *   is invalid: its p99 would tell of the generator.
+ *   the generator's own fault: `late_sends`. A run in which those are more than one in
+ *   RR_LATE_SHARE (and at least 10: fewer make no percentile) is invalid: its p99 would tell of the
+ *   generator. What was held for some time may take as long again before it is late.
  * - To a run belong the requests that are sent (open loop: due) in its time. At its end those under
  *   way are awaited, and those due but held are still sent, up to the time-out. What has no
  *   response by then is lost: started = completed + lost. Lost ones are in both distributions at

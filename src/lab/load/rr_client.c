@@ -157,6 +157,16 @@ static int threads_start(struct rr_client *client, struct error *err)
 	return connected_await(client, err);
 }
 
+/* A tick of each. */
+static void running_await(struct rr_client *client)
+{
+	client->phase = RR_RUN;
+	for (unsigned i = 0; i < client->config.threads; i++) {
+		while (!counter_read(&client->worker[i].running))
+			clock_sleep(NSEC_PER_MSEC / 10);
+	}
+}
+
 int rr_client_start(const struct load_config *config, const struct load_place *place, void **out,
 		    struct error *err)
 {
@@ -182,7 +192,7 @@ int rr_client_start(const struct load_config *config, const struct load_place *p
 		client_free(client);
 		return ret;
 	}
-	client->phase = RR_RUN;
+	running_await(client);
 	*out = client;
 	return 0;
 }
@@ -233,9 +243,10 @@ static int away(const struct rr_client *client)
 		for (unsigned f = 0; f < client->worker[i].flows; f++) {
 			int now = client->worker[i].flow[f].away;
 
-			if (!now || now == -ETIMEDOUT)
+			/* One that loses requests is still there. */
+			if (now != -ECONNRESET && now != -ECONNREFUSED && now != -EPIPE)
 				return 0;
-			/* The first word of it, not what followed. */
+			/* What was first, not what followed. */
 			if (!why || now == -ECONNRESET)
 				why = now;
 		}

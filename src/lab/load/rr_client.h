@@ -88,6 +88,7 @@ struct rr_worker {
 
 	_Alignas(64) counter done, lost; /* for progress, since the start */
 	counter connected;		 /* flows that were up once */
+	counter running;		 /* 1: it has begun to send */
 };
 
 struct rr_client {

@@ -133,6 +133,10 @@ void rr_request_skip(struct rr_worker *w, int64_t due, int64_t now)
 	if (!rr_within(w->client, due))
 		return;
 	w->stats->started++;
+	if (w->held)
+		w->stats->bounded++;
+	else
+		w->stats->late++;
 	lose(w, due, now, true);
 	counter_add(&w->lost, 1);
 }

@@ -123,14 +123,14 @@ static json_t *invalid_json(const struct rr_stats *s, const struct rr_run *run)
 		return json_sprintf("the server went away: %s", run->why);
 	if (run->duration <= 0)
 		return json_string("nothing was measured: it was stopped before");
-	if (!s->completed)
-		return json_sprintf("no request was answered, of %ju", (uintmax_t)s->started);
-	if (s->late * RR_LATE_SHARE > s->started)
+	if (s->late >= HISTOGRAM_ABOVE_MIN && s->late * RR_LATE_SHARE > s->started)
 		return json_sprintf("the generator was late: %.1f%% of its requests left more than "
 				    "%d us after they were due, though they could be sent; give it "
 				    "more threads or CPUs, client_spins, or a lower rate",
 				    100.0 * (double)s->late / (double)s->started,
 				    (int)(RR_LATE / 1000));
+	if (!s->completed)
+		return json_sprintf("no request was answered, of %ju", (uintmax_t)s->started);
 	return json_null();
 }
 

@@ -11,7 +11,11 @@
 #include "lab/load/rr_client.h"
 #include "lab/load/side.h"
 
-enum { EVENTS = 128, CONNECTING_MAX = 128 /* of a thread, so that no listener overflows */ };
+enum {
+	EVENTS = 128,
+	SENDS = 32,
+	CONNECTING_MAX = 128, /* of a thread, so that no listener overflows */
+};
 
 #define CONNECT_TIMEOUT (5 * NSEC_PER_SEC)
 
@@ -30,19 +34,20 @@ static struct rr_flow *flow_with_room(struct rr_worker *w)
 }
 
 /* Is there a request of the schedule that is still to be sent? When all are stopped: of the run. */
-static bool is_wanted(const struct rr_worker *w, int64_t due)
+static bool is_wanted(const struct rr_worker *w, int64_t due, int64_t now)
 {
-	return w->phase == RR_RUN || (w->phase == RR_DRAIN && rr_within(w->client, due));
+	return w->phase == RR_RUN ||
+	       (w->phase == RR_DRAIN && due < rr_end(w->client) && now < w->drain_end);
 }
 
-/* Sends what is due. */
+/* Sends what is due; of many a part, so that responses are not left to wait. */
 static void due_send(struct rr_worker *w)
 {
-	for (;;) {
+	for (unsigned i = 0; i < SENDS; i++) {
 		int64_t due = rr_arrivals_next(&w->arrivals), now = clock_now();
 		struct rr_flow *f;
 
-		if (due > now || !is_wanted(w, due))
+		if (due > now || !is_wanted(w, due, now))
 			return;
 		f = flow_with_room(w);
 		if (!f) {
@@ -90,7 +95,6 @@ static void tick(struct rr_worker *w)
 {
 	int64_t now = clock_now();
 
-	w->phase = (enum rr_phase)w->client->phase;
 	for (unsigned i = 0; i < w->flows; i++) {
 		struct rr_flow *f = &w->flow[i];
 
@@ -107,7 +111,7 @@ static void tick(struct rr_worker *w)
 /* The end is near: true when nothing of the run is left. */
 static bool is_drained(struct rr_worker *w)
 {
-	int64_t now = clock_now(), due;
+	int64_t now = clock_now(), due = 0;
 
 	if (!rr_begin(w->client))
 		return true;
@@ -115,11 +119,11 @@ static bool is_drained(struct rr_worker *w)
 		w->drain_end = now + w->client->config.timeout;
 	if (w->under_way)
 		return false;
-	if (!w->client->open || !rr_within(w->client, due = rr_arrivals_next(&w->arrivals)))
+	if (!w->client->open || (due = rr_arrivals_next(&w->arrivals)) >= rr_end(w->client))
 		return true;
 	if (now < w->drain_end)
 		return false;
-	for (; rr_within(w->client, due); due = rr_arrivals_next(&w->arrivals)) {
+	for (; due < rr_end(w->client); due = rr_arrivals_next(&w->arrivals)) {
 		rr_request_skip(w, due, now);
 		rr_arrivals_step(&w->arrivals);
 	}
@@ -151,6 +155,8 @@ static void phase_look(struct rr_worker *w)
 	if (phase == w->phase)
 		return;
 	w->phase = phase;
+	if (phase == RR_RUN)
+		counter_add(&w->running, 1);
 	if (phase == RR_RUN && w->client->open)
 		rr_arrivals_start(&w->arrivals, &w->client->config, w->number,
 				  w->client->config.threads, clock_now());
