@@ -94,6 +94,9 @@ static int background_start(struct antagonist *a, const struct spec_antagonist *
 		near.cpus = far.cpus = spec->cpus;
 	a->ops = load_ops(config.kind);
 	a->port = near.port;
+	if (!a->ops)
+		return error_set(err, -EOPNOTSUPP, "antagonist %s: there is no such load",
+				 spec->key);
 	rc = a->ops->check(&config, err);
 	if (!rc)
 		rc = a->ops->server_start(&config, &near, &a->server, err);
