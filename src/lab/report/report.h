@@ -11,15 +11,19 @@
 #include <napier/error.h>
 
 /*
- * results.json, report.html, NAME.flent.gz into a directory, made when it is missing. Each is
- * written beside and renamed: never half a file. -ENOSPC and the like name the file.
+ * results.json, report.html, flent/ into a directory, made when it is missing. Each file is written
+ * beside and renamed: never half a file. -ENOSPC and the like name the file.
  */
 int report_write(const json_t *results, const char *directory, struct error *err);
 
 int report_results(const json_t *results, const char *path, struct error *err);
 int report_html(const json_t *results, const char *path, struct error *err);
-/* -EOPNOTSUPP: nothing in them that flent has a place for. */
-int report_flent(const json_t *results, const char *path, struct error *err);
+/*
+ * Data files of flent's, which holds one run in a file: SYSTEM-WORKLOAD-REPEAT.flent.gz for each
+ * valid run, in a directory that is made if there are any (docs/results.md says what is in them).
+ * -EOPNOTSUPP: nothing in the results that flent has a place for; no directory then.
+ */
+int report_flent(const json_t *results, const char *directory, struct error *err);
 
 /* A file, or a directory with results.json in it. -EPROTONOSUPPORT: another schema or version. */
 int report_read(const char *path, json_t **results, struct error *err);
