@@ -174,7 +174,7 @@ static void reads_workloads(void **state)
 	assert_int_equal(r->response_size, 400);
 	assert_true(r->rate == 1234.5 && r->arrivals == LOAD_POISSON);
 	assert_int_equal(r->outstanding, 99);
-	assert_true(r->connect && r->server_spins && r->client_spins && r->prefer_busy_poll);
+	assert_true(r->server_spins && r->client_spins && r->prefer_busy_poll);
 	assert_int_equal(r->work, 20000);
 	assert_int_equal(r->stall, 200000000);
 	assert_int_equal(r->stall_every, 1000000000);
@@ -183,9 +183,26 @@ static void reads_workloads(void **state)
 	assert_true(s->kind == LOAD_STREAM && s->direction == LOAD_BOTH && s->rate == 5000);
 	assert_int_equal(s->sizes, 2);
 	assert_int_equal(s->size[1], 1472);
+	assert_int_equal(s->batch, 8);
 	assert_int_equal(u->kind, LOAD_RRUL);
 	assert_int_equal(u->tcp_flows, 2);
 	assert_true(u->probe_rate == 50 && u->idle == 100000000);
+	spec_free(spec);
+}
+
+/* What is not written is filled in, so that results say all of it. */
+static void fills_defaults(void **state)
+{
+	struct spec *spec = parse("workloads = { a = { kind = \"rr\"; connect = true; threads = 2; "
+				  "flows = 2; }; };\n" SYSTEMS,
+				  "0-3");
+	const struct load_config *a = &spec->workload[0].load;
+
+	(void)state;
+	assert_true(a->connect);
+	assert_int_equal(a->server_threads, 2);
+	assert_int_equal(a->timeout, NSEC_PER_SEC);
+	assert_int_equal(a->interval, 100 * NSEC_PER_MSEC);
 	spec_free(spec);
 }
 
@@ -519,6 +536,7 @@ int main(void)
 		cmocka_unit_test(reads_systems),
 		cmocka_unit_test(reads_places),
 		cmocka_unit_test(reads_workloads),
+		cmocka_unit_test(fills_defaults),
 		cmocka_unit_test(reads_antagonists),
 		cmocka_unit_test(reads_middle),
 		cmocka_unit_test(defaults),

@@ -45,12 +45,12 @@ static inline struct cpuset cpus_make(const char *text)
 	"2;\n"                                                                                     \
 	"    server_threads = \"cpus/2\"; timeout = \"2s\"; interval = \"50ms\"; seed = 7;\n"      \
 	"    request_size = 200; response_size = 400; rate = 1234.5; arrivals = \"poisson\";\n"    \
-	"    outstanding = 99; connect = true; work = \"20us\"; stall = \"200ms\";\n"              \
+	"    outstanding = 99; work = \"20us\"; stall = \"200ms\";\n"                              \
 	"    stall_every = \"1s\"; server_spins = true; client_spins = true;\n"                    \
 	"    busy_poll_usecs = 5; prefer_busy_poll = true; busy_poll_budget = 6;\n"                \
 	"    original = { flows = 1000; threads = 2; rate = 5000; }; };\n"                         \
 	"  s = { kind = \"stream\"; protocol = \"udp\"; direction = \"both\"; flows = 4;\n"        \
-	"    sizes = [ 18, 1472 ]; rate = 5000; };\n"                                              \
+	"    sizes = [ 18, 1472 ]; rate = 5000; batch = 8; };\n"                                   \
 	"  u = { kind = \"rrul\"; tcp_flows = 2; probe_rate = 50; idle = \"100ms\"; }; };\n"       \
 	"antagonists = { h = { kind = \"hog\"; threads = \"cpus\"; cpus = \"1\"; nice = 5; };\n"   \
 	"  b = { kind = \"background\"; cpus = 2; load = { kind = \"stream\"; flows = 20; }; }; "  \

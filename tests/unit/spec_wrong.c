@@ -235,6 +235,12 @@ static void wrong_workload(void **state)
 	wrong(LOAD("kind = \"stream\"; sizes = 5;"), "x.conf:3: ", "[ 18, 82, 1472 ]");
 	wrong(LOAD("kind = \"stream\"; direction = \"left\";"), "x.conf:3: ", "up, down, both");
 	wrong(LOAD("kind = \"rr\"; work = 5;"), "x.conf:3: ", "with its unit");
+	/* What the load says, at the key that it names. */
+	wrong(LOAD("kind = \"rr\"; protocol = \"udp\";\n connect = true;"), "x.conf:4: connect",
+	      "TCP");
+	wrong(LOAD("kind = \"rr\";\n outstanding = 5;"), "x.conf:4: outstanding", "rate");
+	wrong(LOAD("kind = \"rr\";\n stall = \"1s\"; stall_every = \"500ms\";"), "x.conf:4: stall",
+	      "less than stall_every");
 	wrong(LOAD("kind = \"rr\"; original = { size = 1; };"),
 	      "x.conf:3: ", "unknown key \"size\"");
 	wrong(SYSTEMS "workloads = {\n a = 5; };", "x.conf:3: a has the wrong type", "kind");

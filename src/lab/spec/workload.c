@@ -130,7 +130,7 @@ static int take_original(struct reader *r, config_setting_t *s, void *object, co
 	return reader_group(r, s, keys, sizeof(keys) / sizeof(*keys), &original);
 }
 
-/* name: of the workload's own, or of the copy of it that a result has, without its unit. */
+/* As a result's parameters have them, but for the unit behind a time's. */
 static const struct load_key {
 	struct key key;
 	unsigned kinds; /* that have it */
@@ -156,6 +156,7 @@ static const struct load_key {
 	{{"stall_every", take_time, LOAD(stall_every), NSEC_PER_MSEC, HOUR}, RR},
 	{{"direction", take_direction}, STREAM},
 	{{"sizes", take_sizes, 0, 1, LOAD_SIZE_MAX}, STREAM},
+	{{"batch", take_unsigned, LOAD(batch), 0, 1024}, STREAM},
 	{{"tcp_flows", take_count, LOAD(tcp_flows), 1, 64}, RRUL},
 	{{"probe_rate", take_rate, LOAD(probe_rate), 1, 10000}, RRUL},
 	{{"idle", take_time, LOAD(idle), NSEC_PER_MSEC, HOUR}, RRUL},
@@ -273,6 +274,22 @@ static void original_compare(struct reader *r, config_setting_t *group, const ch
 	original_note(reading->spec, who, text);
 }
 
+/* What the load itself says; its errors begin with the key that is meant. */
+static int ops_check(struct reader *r, config_setting_t *group, struct load_config *load)
+{
+	const struct load_ops *ops = load_ops(load->kind);
+	config_setting_t *s;
+	char key[32];
+	int rc = ops ? ops->check(load, r->err) : 0;
+
+	if (!rc)
+		return 0;
+	snprintf(key, sizeof(key), "%.*s", (int)strspn(r->err->text, "abcdefghijklmnopqrstuvwxyz_"),
+		 r->err->text);
+	s = config_setting_get_member(group, key);
+	return reader_wrong_there(r, s ? s : group, rc);
+}
+
 int load_take(struct reader *r, config_setting_t *group, const char *who, struct load_config *out)
 {
 	enum load_kind kind = LOAD_RR;
@@ -293,7 +310,7 @@ int load_take(struct reader *r, config_setting_t *group, const char *who, struct
 	if (out->flows < out->threads && kind != LOAD_RRUL)
 		out->threads = out->flows;
 	original_compare(r, group, who, out);
-	return 0;
+	return ops_check(r, group, out);
 }
 
 int load_take_defaults(struct reader *r, config_setting_t *group)
