@@ -142,3 +142,44 @@ int report_read(const char *path, json_t **results, struct error *err)
 		*results = o;
 	return rc;
 }
+/* Parents too; what is there already is as good. */
+static int directory_make(const char *directory, struct error *err)
+{
+	char path[PATH_MAX];
+	struct stat status;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s", directory) >= sizeof(path))
+		return error_set(err, -ENAMETOOLONG, "%s: too long a path", directory);
+	for (char *end = path + 1; *end; end++) {
+		if (*end != '/')
+			continue;
+		*end = 0;
+		if (mkdir(path, 0777) && errno != EEXIST)
+			return error_set(err, -errno, "%s: %s", path, strerror(errno));
+		*end = '/';
+	}
+	if (mkdir(path, 0777) && errno != EEXIST)
+		return error_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (stat(path, &status))
+		return error_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (!S_ISDIR(status.st_mode))
+		return error_set(err, -ENOTDIR,
+				 "%s: a file has that name: choose another directory (-o)", path);
+	return 0;
+}
+
+int report_write(const json_t *results, const char *directory, struct error *err)
+{
+	char path[PATH_MAX + NAME_MAX];
+	int rc = directory_make(directory, err);
+
+	if (rc)
+		return rc;
+	/* First what the others can be made from again. */
+	snprintf(path, sizeof(path), "%s/" RESULTS_NAME, directory);
+	rc = report_results(results, path, err);
+	if (rc)
+		return rc;
+	snprintf(path, sizeof(path), "%s/report.html", directory);
+	return report_html(results, path, err);
+}

@@ -275,6 +275,131 @@ static void measured_sentence(const struct results *results, const struct census
 	text_end(&text, sentences);
 }
 
+struct extreme {
+	const struct group *group;
+	const json_t *system;
+	const char *name; /* of the metric */
+	double ratio;
+};
+
+/* How far from 1, whichever way is meant. */
+static double distance(double ratio)
+{
+	return ratio > 0 ? fabs(log(ratio)) : 0;
+}
+
+struct balance {
+	struct extreme best, worst;
+	unsigned faster, dearer;    /* p99 is better; and CPU per operation worse */
+	unsigned compared, unequal; /* with the base; not with as many cores */
+	struct extreme cores;	    /* the most unequal */
+	double cores_used, cores_base;
+};
+
+static void verdict_weigh(struct balance *balance, const struct group *group, const json_t *system,
+			  const json_t *comparison, const char *name)
+{
+	enum verdict verdict = verdict_of(comparison);
+	struct extreme *extreme = verdict == VERDICT_BETTER  ? &balance->best
+				  : verdict == VERDICT_WORSE ? &balance->worst
+							     : NULL;
+	double ratio;
+
+	if (extreme && path_number(comparison, "ratio", &ratio) &&
+	    (!extreme->group || distance(ratio) > distance(extreme->ratio)))
+		*extreme = (struct extreme){group, system, name, ratio};
+}
+
+static void cores_weigh(const struct results *results, const struct group *group,
+			const json_t *system, struct balance *balance)
+{
+	const char *workload = text_of(group->workload, "key");
+	struct metric m, base;
+
+	if (!results_metric(results, text_of(system, "key"), workload, "cpu.cores_used", &m) ||
+	    !results_metric(results, text_of(group->base, "key"), workload, "cpu.cores_used",
+			    &base))
+		return;
+	balance->compared++;
+	if (!cores_differ(m.median, base.median) || base.median <= 0)
+		return;
+	balance->unequal++;
+	if (!balance->cores.group ||
+	    distance(m.median / base.median) > distance(balance->cores.ratio)) {
+		balance->cores = (struct extreme){group, system, NULL, m.median / base.median};
+		balance->cores_used = m.median;
+		balance->cores_base = base.median;
+	}
+}
+
+static void system_weigh(const struct results *results, const struct group *group,
+			 const json_t *system, struct balance *balance)
+{
+	const char *workload = text_of(group->workload, "key"), *key = text_of(system, "key");
+	const json_t *tail = NULL, *cost, *rate = NULL;
+	char path[RESULTS_PATH_MAX + 8];
+
+	if (*group->latency) {
+		snprintf(path, sizeof(path), "%s.p99", group->latency);
+		tail = results_comparison(results, key, workload, path);
+	}
+	if (*group->rate)
+		rate = results_comparison(results, key, workload, group->rate);
+	cost = results_comparison(results, key, workload, "cpu.ns_per_operation.total");
+	verdict_weigh(balance, group, system, tail, "p99");
+	verdict_weigh(balance, group, system, rate, rate_title(group->rate));
+	if (verdict_of(tail) == VERDICT_BETTER) {
+		balance->faster++;
+		balance->dearer += verdict_of(cost) == VERDICT_WORSE;
+	}
+	cores_weigh(results, group, system, balance);
+}
+
+static void extreme_sentence(const char *lead, const struct extreme *extreme, json_t *sentences)
+{
+	char ratio[WORDS_MAX];
+
+	if (extreme->group)
+		sentence_add(sentences, "%s: %s of %s, %s that of %s (%s%s%s).", lead,
+			     extreme->name, system_name(extreme->system),
+			     ratio_text(extreme->ratio, ratio), system_name(extreme->group->base),
+			     workload_name(extreme->group->workload),
+			     *extreme->group->scenario ? "; " : "", extreme->group->scenario);
+}
+
+static void balance_sentences(const struct results *results, json_t *sentences)
+{
+	struct balance balance = {0};
+
+	for (unsigned g = 0; g < results->groups; g++) {
+		const struct group *group = &results->group[g];
+
+		for (unsigned s = 0; s < group->systems; s++) {
+			if (group->base && group->system[s] != group->base)
+				system_weigh(results, group, group->system[s], &balance);
+		}
+	}
+	extreme_sentence("The largest gain", &balance.best, sentences);
+	extreme_sentence("The largest loss", &balance.worst, sentences);
+	if (balance.faster)
+		sentence_add(sentences,
+			     "What it costs: of %u better p99, %u come with more CPU time per "
+			     "operation than the base's.",
+			     balance.faster, balance.dearer);
+	if (balance.unequal)
+		sentence_add(
+			sentences,
+			"Cores: %u of %u comparisons are not of equals, since other numbers of "
+			"cores were used; most of all %s (%.2f) against %s (%.2f).",
+			balance.unequal, balance.compared, system_name(balance.cores.system),
+			balance.cores_used, system_name(balance.cores.group->base),
+			balance.cores_base);
+	else if (balance.compared)
+		sentence_add(sentences,
+			     "Cores: all %u comparisons are of equal numbers of cores used.",
+			     balance.compared);
+}
+
 static void sure_sentence(const struct results *results, const struct census *census,
 			  json_t *sentences)
 {
@@ -290,6 +415,7 @@ static void sure_sentence(const struct results *results, const struct census *ce
 		     "operation), %u are better, %u worse, %u show no difference%s.",
 		     all, count[VERDICT_BETTER], count[VERDICT_WORSE], count[VERDICT_NONE],
 		     count[VERDICT_UNKNOWN] ? ", and the rest cannot be told" : "");
+	balance_sentences(results, sentences);
 	if (census->most <= 1)
 		sentence_add(sentences, "Each was measured once, so no difference is established: "
 					"repeat it, in full length.");
