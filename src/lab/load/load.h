@@ -141,12 +141,27 @@ extern const struct load_ops load_rr, load_stream, load_rrul;
 
 const struct load_ops *load_ops(enum load_kind kind);
 
-/* Every key of the configuration, by the names used in specifications; for json_decref. */
+/*
+ * As JSON a configuration has all fields under their names, with the unit where there is one:
+ * "timeout_ns", "work_ns"; "size" and its number are one array, "sizes"; choices are words ("rr",
+ * "tcp", "poisson", "up"); a time and the sizes are whole numbers, a rate is any.
+ *
+ * Every key; for json_decref. NULL: no memory.
+ */
 json_t *load_config_json(const struct load_config *config);
-/* -EINVAL names the key. */
+/*
+ * What is missing is 0, but for "kind", which has to be there. -EINVAL names the key that is
+ * unknown, of another type or out of range. Whether they go together says load_ops' check.
+ */
 int load_config_read(const json_t *o, struct load_config *out, struct error *err);
 /* 0, or -EPROTO and err names the first key in which they differ, with both values. */
 int load_config_compare(const struct load_config *ours, const struct load_config *theirs,
 			struct error *err);
+/*
+ * The same of some keys only: "flows is 4 HERE, and 8 THERE". A key of `wanted` that is none of a
+ * configuration's matches all.
+ */
+int load_config_match(const json_t *wanted, const struct load_config *config, const char *here,
+		      const char *there, struct error *err);
 
 #endif

@@ -18,9 +18,13 @@ enum { PEER_PORT = 12865 + 1, PEER_VERSION = 1 };
 
 struct peer;
 
-/* A child: argv[0] of it is `napier`; it is placed in netns (-1: the caller's), on cpus. */
+/*
+ * A child: argv[0] of it is `napier`; it is placed in netns (-1: the caller's), on cpus. By the main
+ * thread, as child.h says.
+ */
 int peer_open_child(const char *napier, int netns, const struct cpuset *cpus, struct peer **out,
 		    struct error *err);
+/* A name or an address. -EBUSY: it serves another client. A name takes what the resolver takes. */
 int peer_open_host(const char *host, uint16_t port, struct peer **out, struct error *err);
 void peer_close(struct peer *peer);
 
@@ -29,6 +33,11 @@ pid_t peer_pid(const struct peer *peer);
 /* Its environment as environment_read gives it, for another host; NULL for a child. */
 const json_t *peer_environment(const struct peer *peer);
 
+/* The address that was connected to, "192.0.2.7": for load_place. "": a child. */
+const char *peer_address(const struct peer *peer);
+/* Waits for nothing. 0: it lives, as far as can be seen; -ECONNRESET. */
+int peer_check(struct peer *peer, struct error *err);
+
 struct peer_started {
 	unsigned threads;
 	pid_t tid[LOAD_TIDS_MAX]; /* in the peer's own pid namespace */
@@ -36,22 +45,31 @@ struct peer_started {
 
 int peer_start(struct peer *peer, const struct load_config *config, const struct load_place *place,
 	       struct peer_started *out, struct error *err);
-/* server_read's object with "cpu" (of another host: usage's parts, see measure/usage.h) added. */
+/*
+ * server_read's object; of another host with "cpu" added (usage_end's), which counts since the last
+ * read, or the start, and is without figures per operation. So a measured span is between two reads.
+ */
 int peer_read(struct peer *peer, json_t **out, struct error *err);
 int peer_stop(struct peer *peer, json_t **out, struct error *err);
 
+enum { PEER_HELLO = 10, PEER_IDLE = 600, PEER_RUN = 7200 };
+
 /*
- * The other end: answers one client after another until *stop (SIGTERM, Ctrl-C), over `fd` (a
- * child's; one client) or listening on address:port. `fixed`: parameters given on its own command
- * line; a client with others is refused. 0, or a negative errno. `say` gets lines for people.
+ * The other end: answers one client after another until *stop (set by a handler of signals), over
+ * `fd` (a child's, which this closes; one client) or listening on address:port. While it has one
+ * another is told that it is busy; one that is gone, or silent for too long (s: PEER_HELLO before
+ * its first word, PEER_IDLE between runs, PEER_RUN in one), makes room. Whatever a client sends
+ * costs bounded memory and an answer. 0, or a negative errno.
  */
 struct peer_server_config {
 	int fd; /* -1: listen */
 	char address[LOAD_ADDRESS_MAX]; /* "": any */
-	uint16_t port;
-	const json_t *fixed; /* some keys of a load_config; NULL */
+	uint16_t port; /* 0: any, which `say` tells */
+	const json_t *fixed; /* keys of a load_config; a client with others is refused. NULL */
+	bool engine; /* a client over TCP may have engine sockets, too: interfaces of this host */
+	const struct load_ops *(*ops)(enum load_kind kind); /* load_ops */
 	const volatile int *stop;
-	void (*say)(void *arg, const char *line);
+	void (*say)(void *arg, const char *line); /* for people; NULL */
 	void *arg;
 };
 int peer_serve(const struct peer_server_config *config, struct error *err);
