@@ -33,7 +33,7 @@ static int worker_init(struct rr_client *client, unsigned i)
 
 	w->client = client;
 	w->number = i;
-	w->epoll = w->ticks = -1;
+	w->epoll = w->ticks = w->apart = -1;
 	w->tag = rr_tag_size(config);
 	/* The first have one more where it does not divide. */
 	w->flows = config->flows / n + (i < config->flows % n);

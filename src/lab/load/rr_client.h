@@ -63,6 +63,9 @@ struct rr_worker {
 	bool started;
 	pid_t tid;
 	int epoll, ticks;
+	int apart;   /* descriptor of its only flow, which it waits for without epoll; -1 */
+	int64_t now; /* when it last received, or ticked */
+	int64_t ticked;
 	enum rr_phase phase; /* as it has seen it */
 	unsigned flows;
 	struct rr_flow *flow;
@@ -130,6 +133,8 @@ __attribute__((format(printf, 3, 4))) void rr_client_fail(struct rr_client *clie
 							  const char *format, ...);
 
 void *rr_worker_run(void *arg);
+/* Time-outs, reconnecting, and what control has said meanwhile. */
+void rr_worker_tick(struct rr_worker *w);
 
 /* rr_request.c: the pool of requests, and what is recorded of each. */
 /* One more of this flow, which has room; due 0: now. */
@@ -161,6 +166,8 @@ bool rr_flow_send(struct rr_worker *w, struct rr_flow *f, int64_t due, int64_t n
 /* rr_tcp.c */
 void rr_tcp_connect(struct rr_worker *w, struct rr_flow *f, int64_t now);
 void rr_tcp_event(struct rr_worker *w, struct rr_flow *f, uint32_t events);
+/* Responses, until there are none; without MSG_DONTWAIT it waits for them. */
+void rr_tcp_read(struct rr_worker *w, struct rr_flow *f, int flags, bool ending);
 /* Sends what is unsent of the last request. */
 void rr_tcp_push(struct rr_worker *w, struct rr_flow *f);
 
@@ -168,7 +175,14 @@ void rr_tcp_push(struct rr_worker *w, struct rr_flow *f);
 int rr_udp_prepare(struct rr_worker *w);
 void rr_udp_open(struct rr_worker *w, struct rr_flow *f, int64_t now);
 void rr_udp_event(struct rr_worker *w, struct rr_flow *f, uint32_t events);
+void rr_udp_read(struct rr_worker *w, struct rr_flow *f, int flags);
 bool rr_udp_send(struct rr_worker *w, struct rr_flow *f, struct rr_request *r);
+
+/*
+ * rr_alone.c: a thread whose only flow has one request under way waits in recv for it: one system
+ * call less a transaction than with epoll. False: it has to wait by epoll now.
+ */
+bool rr_alone_step(struct rr_worker *w);
 
 /* rr_greet.c: the parameters are compared before there is traffic, where flows do not do it. */
 int rr_greet(struct rr_client *client);

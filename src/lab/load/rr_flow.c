@@ -26,6 +26,8 @@ void rr_flow_close(struct rr_worker *w, struct rr_flow *f)
 	/* close() alone does not end the events while a fork()ed child has the descriptor, too. */
 	epoll_ctl(w->epoll, EPOLL_CTL_DEL, f->fd, NULL);
 	close(f->fd);
+	if (w->apart == f->fd)
+		w->apart = -1;
 	f->fd = -1;
 }
 

@@ -25,6 +25,7 @@ struct rr_server_worker {
 	uint8_t *in, *out;
 	pthread_mutex_t lock; /* of the list: thread 0 adds to all */
 	struct rr_connection *connections;
+	struct rr_connection *alone; /* it waits for this one without epoll; NULL */
 
 	_Alignas(64) counter transactions;
 	counter connected, refused, retransmits, bytes_in, bytes_out;

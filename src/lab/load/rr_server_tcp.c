@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "lab/load/rr_server.h"
@@ -17,6 +19,8 @@ enum {
 	CHUNK = 1 << 16,
 	OWED = 64,   /* requests that a connection has read and not answered, at most */
 	ROUNDS = 16, /* reads of one connection, before the others have their turn */
+	ALONE = 256, /* of one that is alone, before others are looked for */
+	ALONE_MS = 10,
 };
 
 struct rr_connection {
@@ -37,6 +41,8 @@ static void connection_close(struct rr_connection *c)
 {
 	struct rr_server_worker *w = c->worker;
 
+	if (w->alone == c)
+		w->alone = NULL;
 	if (!w->server->config.connect)
 		counter_add(&w->retransmits, side_retransmits(c->fd));
 	pthread_mutex_lock(&w->lock);
@@ -95,7 +101,7 @@ static void accept_all(struct rr_server_worker *w, int listener, bool greeted)
 	struct rr_server *server = w->server;
 	int fd;
 
-	while ((fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+	while ((fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
 		struct rr_server_worker *to = w;
 
 		if (!greeted)
@@ -120,7 +126,7 @@ static enum progress answers_send(struct rr_connection *c)
 
 		for (unsigned i = 0; i < n; i++)
 			memcpy(w->out + (size_t)i * size, &c->owes[(c->oldest + i) % OWED], tag);
-		sent = send(c->fd, w->out + c->sent, want, MSG_NOSIGNAL);
+		sent = send(c->fd, w->out + c->sent, want, MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (sent < 0 && errno == EINTR)
 			continue;
 		if (sent < 0)
@@ -165,6 +171,17 @@ static enum progress requests_take(struct rr_connection *c, uint32_t n)
 	return answers_send(c);
 }
 
+/* The only one of its thread, which waits for it without epoll: a system call less a request. */
+static void alone_begin(struct rr_connection *c)
+{
+	struct timeval limit = {.tv_usec = ALONE_MS * 1000};
+
+	if (!c->worker->alone &&
+	    !setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) &&
+	    !epoll_ctl(c->worker->epoll, EPOLL_CTL_DEL, c->fd, NULL))
+		c->worker->alone = c;
+}
+
 /* True when the connection is gone. */
 static bool hello_read(struct rr_connection *c)
 {
@@ -175,7 +192,8 @@ static bool hello_read(struct rr_connection *c)
 	ssize_t n;
 
 	while (c->got < sizeof(*c->hello)) {
-		n = recv(c->fd, (uint8_t *)c->hello + c->got, sizeof(*c->hello) - c->got, 0);
+		n = recv(c->fd, (uint8_t *)c->hello + c->got, sizeof(*c->hello) - c->got,
+			 MSG_DONTWAIT);
 		if (n < 0 && errno == EAGAIN)
 			return false;
 		if (n <= 0)
@@ -189,13 +207,15 @@ static bool hello_read(struct rr_connection *c)
 	status = rr_hello_answer(&w->server->config, c->hello, &answer);
 	size = status == RR_OTHER_VERSION ? sizeof(answer.head) : sizeof(answer);
 	/* Into an empty send buffer: they go whole. */
-	if (send(c->fd, &answer, size, MSG_NOSIGNAL) != (ssize_t)size)
+	if (send(c->fd, &answer, size, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)size)
 		return true;
 	c->refused = status != RR_ACCEPTS;
 	c->greeted = true;
 	c->got = 0;
 	if (c->refused)
 		counter_add(&w->refused, 1);
+	else if (w->server->config.flows <= w->server->config.server_threads)
+		alone_begin(c);
 	return false;
 }
 
@@ -204,12 +224,12 @@ static bool refused_read(struct rr_connection *c)
 {
 	ssize_t n;
 
-	while ((n = recv(c->fd, c->worker->in, CHUNK, 0)) > 0)
+	while ((n = recv(c->fd, c->worker->in, CHUNK, MSG_DONTWAIT)) > 0)
 		;
 	return n == 0 || errno != EAGAIN;
 }
 
-static bool connection_read(struct rr_connection *c, bool ending)
+static bool connection_read(struct rr_connection *c, int flags, bool ending)
 {
 	struct rr_server_worker *w = c->worker;
 	uint32_t size = w->server->config.request_size;
@@ -222,7 +242,7 @@ static bool connection_read(struct rr_connection *c, bool ending)
 		if (progress != DONE)
 			return progress == GONE;
 		want = want < CHUNK ? want : CHUNK;
-		n = recv(c->fd, w->in, want, 0);
+		n = recv(c->fd, w->in, want, flags);
 		if (n < 0 && errno == EAGAIN)
 			return false;
 		if (n <= 0)
@@ -234,6 +254,8 @@ static bool connection_read(struct rr_connection *c, bool ending)
 		if ((size_t)n < want && !ending)
 			return false;
 	}
+	if (w->alone == c)
+		return false;
 	/* The same edge again, behind the others'. */
 	return connection_watch(c, EPOLL_CTL_MOD) != 0;
 }
@@ -246,7 +268,8 @@ static void connection_event(struct rr_connection *c, uint32_t events)
 		gone = hello_read(c);
 	if (!gone && c->greeted)
 		gone = c->refused ? refused_read(c)
-				  : connection_read(c, events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR));
+				  : connection_read(c, MSG_DONTWAIT,
+						    events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR));
 	if (gone)
 		connection_close(c);
 }
@@ -312,14 +335,37 @@ static int worker_open(struct rr_server_worker *w, int *greeter)
 		       : 0;
 }
 
+/* For some time; the others are waited for meanwhile, but no longer than that. */
+static void alone_serve(struct rr_server_worker *w)
+{
+	bool spins = w->server->config.server_spins;
+
+	for (unsigned i = 0; i < ALONE && w->alone && !w->server->stop; i++) {
+		struct rr_connection *c = w->alone;
+		struct pollfd room = {.fd = c->fd, .events = POLLOUT};
+		uint64_t before = counter_read(&w->bytes_in);
+
+		rr_server_stall(w);
+		if (c->owed)
+			poll(&room, 1, ALONE_MS);
+		if (connection_read(c, c->owed || spins ? MSG_DONTWAIT : 0, false))
+			connection_close(c);
+		else if (!spins && counter_read(&w->bytes_in) == before)
+			return;
+	}
+}
+
 static void serve(struct rr_server_worker *w, int *greeter)
 {
 	struct rr_server *server = w->server;
 	struct epoll_event events[EVENTS];
-	int wait = server->config.server_spins ? 0 : -1;
 
 	while (!server->stop) {
-		int n = epoll_wait(w->epoll, events, EVENTS, wait);
+		int n, wait = server->config.server_spins || w->alone ? 0 : -1;
+
+		if (w->alone)
+			alone_serve(w);
+		n = epoll_wait(w->epoll, events, EVENTS, wait);
 
 		rr_server_stall(w);
 		for (int i = 0; i < n; i++) {

@@ -66,7 +66,7 @@ void rr_tcp_push(struct rr_worker *w, struct rr_flow *f)
 		/* The buffer is all flows': zeros, but for the tag. */
 		if (size - f->unsent < w->tag)
 			memcpy(w->out, &tag, w->tag);
-		n = send(f->fd, w->out + size - f->unsent, f->unsent, MSG_NOSIGNAL);
+		n = send(f->fd, w->out + size - f->unsent, f->unsent, MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0) {
@@ -125,10 +125,10 @@ static bool responses_take(struct rr_worker *w, struct rr_flow *f, uint32_t n, i
 	return true;
 }
 
-static void responses_read(struct rr_worker *w, struct rr_flow *f, bool ending)
+void rr_tcp_read(struct rr_worker *w, struct rr_flow *f, int flags, bool ending)
 {
 	for (;;) {
-		ssize_t n = recv(f->fd, w->in, RR_CHUNK, 0);
+		ssize_t n = recv(f->fd, w->in, RR_CHUNK, flags);
 		int64_t now;
 
 		if (n < 0 && errno == EAGAIN)
@@ -139,7 +139,7 @@ static void responses_read(struct rr_worker *w, struct rr_flow *f, bool ending)
 			rr_flow_down(w, f, n ? -errno : -ECONNRESET);
 			return;
 		}
-		now = clock_now();
+		w->now = now = clock_now();
 		if (!responses_take(w, f, (uint32_t)n, now)) {
 			rr_flow_next(w, f, now);
 			return;
@@ -160,7 +160,8 @@ static void hello_read(struct rr_worker *w, struct rr_flow *f)
 	int ret;
 
 	while (f->got < sizeof(*f->hello)) {
-		n = recv(f->fd, (uint8_t *)f->hello + f->got, sizeof(*f->hello) - f->got, 0);
+		n = recv(f->fd, (uint8_t *)f->hello + f->got, sizeof(*f->hello) - f->got,
+			 MSG_DONTWAIT);
 		if (n < 0 && errno == EAGAIN)
 			return;
 		if (n < 0) {
@@ -240,5 +241,5 @@ void rr_tcp_event(struct rr_worker *w, struct rr_flow *f, uint32_t events)
 			return;
 	}
 	if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
-		responses_read(w, f, events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR));
+		rr_tcp_read(w, f, MSG_DONTWAIT, events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR));
 }

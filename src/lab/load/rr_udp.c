@@ -78,7 +78,7 @@ bool rr_udp_send(struct rr_worker *w, struct rr_flow *f, struct rr_request *r)
 	memcpy(w->out, &tag, w->tag);
 	/* An error may be of an earlier one, which ICMP told of; this one is then sent now. */
 	for (int i = 0; i < 2; i++) {
-		if (send(f->fd, w->out, w->client->config.request_size, 0) >= 0)
+		if (send(f->fd, w->out, w->client->config.request_size, MSG_DONTWAIT) >= 0)
 			return true;
 		if (errno == EAGAIN) {
 			f->choked = true;
@@ -126,7 +126,7 @@ static void response_take(struct rr_worker *w, struct rr_flow *f, const uint8_t 
 }
 
 /* What there is, in vectors; with one request under way: until it is answered. */
-static void responses_read(struct rr_worker *w, struct rr_flow *f)
+void rr_udp_read(struct rr_worker *w, struct rr_flow *f, int flags)
 {
 	unsigned most = w->client->many ? RR_CLIENT_VECTOR : 1;
 	struct rr_vector *v = w->vector;
@@ -136,12 +136,12 @@ static void responses_read(struct rr_worker *w, struct rr_flow *f)
 		int n = 1;
 
 		if (most == 1) {
-			ssize_t got = recv(f->fd, v->data, v->slot, 0);
+			ssize_t got = recv(f->fd, v->data, v->slot, flags);
 
 			n = got < 0 ? -1 : 1;
 			v->message[0].msg_len = (unsigned)got;
 		} else {
-			n = recvmmsg(f->fd, v->message, most, 0, NULL);
+			n = recvmmsg(f->fd, v->message, most, flags, NULL);
 		}
 		if (n < 0 && errno == ECONNREFUSED)
 			f->away = -ECONNREFUSED;
@@ -149,7 +149,7 @@ static void responses_read(struct rr_worker *w, struct rr_flow *f)
 			return;
 		if (n <= 0)
 			continue;
-		now = clock_now();
+		w->now = now = clock_now();
 		for (int i = 0; i < n; i++)
 			response_take(w, f, v->data + (size_t)i * v->slot, v->message[i].msg_len,
 				      now);
@@ -168,5 +168,5 @@ void rr_udp_event(struct rr_worker *w, struct rr_flow *f, uint32_t events)
 		watch(w, f, EPOLL_CTL_MOD);
 		rr_flow_next(w, f, clock_now());
 	}
-	responses_read(w, f);
+	rr_udp_read(w, f, MSG_DONTWAIT);
 }

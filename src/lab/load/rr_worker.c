@@ -91,10 +91,25 @@ static void flow_open(struct rr_worker *w, struct rr_flow *f, int64_t now)
 		rr_tcp_connect(w, f, now);
 }
 
-static void tick(struct rr_worker *w)
+static void phase_look(struct rr_worker *w)
+{
+	enum rr_phase phase = (enum rr_phase)w->client->phase;
+
+	if (phase == w->phase)
+		return;
+	w->phase = phase;
+	if (phase == RR_RUN)
+		counter_add(&w->running, 1);
+	if (phase == RR_RUN && w->client->open)
+		rr_arrivals_start(&w->arrivals, &w->client->config, w->number,
+				  w->client->config.threads, clock_now());
+}
+
+void rr_worker_tick(struct rr_worker *w)
 {
 	int64_t now = clock_now();
 
+	phase_look(w);
 	for (unsigned i = 0; i < w->flows; i++) {
 		struct rr_flow *f = &w->flow[i];
 
@@ -148,20 +163,6 @@ static int events_wait(struct rr_worker *w, struct epoll_event *events)
 	return epoll_pwait2(w->epoll, events, EVENTS, &left, NULL);
 }
 
-static void phase_look(struct rr_worker *w)
-{
-	enum rr_phase phase = (enum rr_phase)w->client->phase;
-
-	if (phase == w->phase)
-		return;
-	w->phase = phase;
-	if (phase == RR_RUN)
-		counter_add(&w->running, 1);
-	if (phase == RR_RUN && w->client->open)
-		rr_arrivals_start(&w->arrivals, &w->client->config, w->number,
-				  w->client->config.threads, clock_now());
-}
-
 static void loop(struct rr_worker *w)
 {
 	bool udp = w->client->config.protocol == LOAD_UDP;
@@ -169,16 +170,18 @@ static void loop(struct rr_worker *w)
 	uint64_t count;
 
 	while (w->phase != RR_DRAIN || !is_drained(w)) {
-		int n = events_wait(w, events);
+		int n;
 
+		if (rr_alone_step(w))
+			continue;
+		n = events_wait(w, events);
 		for (int i = 0; i < n; i++) {
 			struct rr_flow *f = events[i].data.ptr;
 
 			if (!f) {
 				if (read(w->ticks, &count, sizeof(count)) < 0)
 					(void)!errno;
-				phase_look(w);
-				tick(w);
+				rr_worker_tick(w);
 			} else if (udp) {
 				rr_udp_event(w, f, events[i].events);
 			} else {
