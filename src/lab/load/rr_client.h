@@ -21,7 +21,7 @@ enum rr_phase { RR_CONNECT, RR_RUN, RR_DRAIN };
 enum {
 	RR_NONE = UINT32_MAX,
 	RR_TICK_MS = 10, /* time-outs, reconnecting */
-	RR_CHUNK = 1 << 16,
+	RR_CHUNK = 1 << 17,
 	RR_CLIENT_VECTOR = 32,
 };
 
