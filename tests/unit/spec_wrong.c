@@ -209,6 +209,9 @@ static void wrong_places_and_knobs(void **state)
 	wrong(SYSTEM("knobs = { threaded = \"yes\"; };"), "x.conf:3: threaded: ", "off, on");
 	wrong(SYSTEM("knobs = { busy_poll = -1; };"), "x.conf:3: busy_poll: ", "number");
 	wrong(SYSTEM("knobs = { irq_cpus = \"none\"; };"), "x.conf:3: irq_cpus: ", "not a list");
+	wrong(SYSTEM("place = { interrupt = 0; };\n knobs = { rps_cpus = 1; };"),
+	      "x.conf:4: a: ", "one setting of a veth");
+	right(SYSTEM("place = { interrupt = \"any\"; }; knobs = { rps_cpus = 1; };"));
 	wrong(SYSTEM("knobs = 1;"), "x.conf:3: knobs has the wrong type", "");
 	wrong(SYSTEM("knobs = { rps_cpus = \"a\"; };"), "x.conf:3: ", "CPUs are");
 	wrong(SYSTEM("knobs = { threaded = ( 1 ); };"), "x.conf:3: ", "a number or a text");

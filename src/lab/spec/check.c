@@ -72,8 +72,30 @@ static int napier_check(struct reader *r, config_setting_t *s, const struct spec
 	return settings_check(r, s, system);
 }
 
+/* On a veth, which has no interrupts, place.interrupt is RPS: it would be set twice. */
+static int interrupt_check(struct reader *r, config_setting_t *s, const struct spec_system *system)
+{
+	bool placed = false, steered = false;
+
+	for (unsigned i = 0; i < system->places; i++)
+		placed |= !strcmp(system->place[i].who, "interrupt") &&
+			  !cpuset_empty(&system->place[i].cpus);
+	for (unsigned i = 0; i < system->knobs; i++)
+		steered |= !strcmp(system->knob[i].key, "rps_cpus");
+	if (!placed || !steered || reading_of(r)->spec->given)
+		return 0;
+	return reader_wrong(r, at(s, "knobs"), -EINVAL,
+			    "%s: rps_cpus and place.interrupt are one setting of a veth: leave one "
+			    "of them out (interrupt = \"any\")",
+			    system->key);
+}
+
 static int kernel_check(struct reader *r, config_setting_t *s, const struct spec_system *system)
 {
+	int rc = interrupt_check(r, s, system);
+
+	if (rc)
+		return rc;
 	if (system->dut != SPEC_KERNEL || system->kernel_poller != SPEC_KERNEL_SOCKET_BUSY_POLL)
 		return 0;
 	if (system->handler != SPEC_SOCKET)
