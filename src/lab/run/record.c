@@ -25,6 +25,7 @@ enum { LINES = 8, LINE = 160, ENVIRON = 1 << 17 };
 
 /* Of this process. */
 static struct {
+	pid_t pid; /* one that was forked has none yet */
 	int fd;
 	char line[LINES][LINE];
 } own = {.fd = -1};
@@ -38,8 +39,10 @@ static int own_open(const char *rundir, struct error *err)
 {
 	char path[256], unlocked[256];
 
-	if (own.fd >= 0)
+	if (own.fd >= 0 && own.pid == getpid())
 		return 0;
+	memset(&own, 0, sizeof(own));
+	own.pid = getpid();
 	if (mkdir(rundir, 0755) && errno != EEXIST)
 		return error_set(err, -errno, "%s: %s", rundir, strerror(errno));
 	path_of(rundir, getpid(), path);
@@ -90,7 +93,7 @@ void record_remove(const char *rundir, const char *line)
 			*own.line[i] = '\0';
 		left |= *own.line[i] != '\0';
 	}
-	if (own.fd < 0)
+	if (own.fd < 0 || own.pid != getpid())
 		return;
 	own_write();
 	if (left)

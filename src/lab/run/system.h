@@ -15,6 +15,7 @@ struct system {
 	struct knobs *knobs;
 	struct engine_child engine; /* napier's, but for handler socket */
 	struct child command;
+	pid_t group; /* of the command's processes; 0: none was started */
 	bool bridged;	   /* by a bridge of the kernel's that was made for it */
 	json_t *settings;  /* {"key": {"asked", "observed"}} */
 	json_t *commands;  /* what was run, or would do the same by hand, in order */

@@ -73,11 +73,15 @@ int system_command_start(struct system *system, struct error *err)
 	argv[n++] = "-c";
 	argv[n] = system->spec->command;
 	ret = record_add(system->rundir, "command", err);
-	if (!ret)
-		ret = child_start(&system->command, argv, poller ? &poller->cpus : &anywhere,
-				  system->topology->dut[0].netns, err);
 	if (ret)
 		return ret;
+	ret = child_start(&system->command, argv, poller ? &poller->cpus : &anywhere,
+			  system->topology->dut[0].netns, err);
+	if (ret) {
+		record_remove(system->rundir, "command");
+		return ret;
+	}
+	system->group = system->command.pid;
 	snprintf(system->command.name, sizeof(system->command.name), "the command");
 	fcntl(system->command.out, F_SETFL, O_NONBLOCK);
 	for (unsigned i = 1; i < environment.n; i++)
@@ -124,11 +128,11 @@ unsigned system_command_threads(const struct system *system, pid_t *tids, unsign
 	unsigned n = 0;
 	DIR *dir;
 
-	if (!system->command.pid)
+	if (!system->group)
 		return 0;
 	dir = opendir("/proc");
 	while (dir && n < max && (entry = readdir(dir)))
-		if (of_group(entry->d_name, system->command.pid))
+		if (of_group(entry->d_name, system->group))
 			n = tasks_add(entry->d_name, tids, n, max);
 	if (dir)
 		closedir(dir);
@@ -138,7 +142,7 @@ unsigned system_command_threads(const struct system *system, pid_t *tids, unsign
 /* All of its group, as a shell that is told to end does not tell those that it started. */
 int system_command_stop(struct system *system, struct error *err)
 {
-	pid_t group = system->command.pid;
+	pid_t group = system->group;
 	int64_t deadline = clock_now() + END;
 	struct error ended;
 	int ret = 0;
@@ -146,16 +150,14 @@ int system_command_stop(struct system *system, struct error *err)
 	if (!group)
 		return 0;
 	/* One that ended by itself failed, whatever it said; that we end it is no failure. */
-	if (child_ended(&system->command, &ended)) {
+	if (system->command.pid && child_ended(&system->command, &ended))
 		ret = error_set(err, -ECHILD, "%s", ended.text);
-		kill(-group, SIGTERM);
-	} else {
-		kill(-group, SIGTERM);
-		child_stop(&system->command, NULL);
-	}
+	kill(-group, SIGTERM);
+	child_stop(&system->command, NULL);
 	while (!kill(-group, 0) && clock_now() < deadline)
 		clock_sleep(NSEC_PER_MSEC);
 	kill(-group, SIGKILL);
+	system->group = 0;
 	record_remove(system->rundir, "command");
 	return ret;
 }

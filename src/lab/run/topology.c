@@ -137,8 +137,6 @@ static int middle_make(struct topology *t, struct error *err)
 	if (!ret)
 		ret = end_address(t, b, GATEWAY_ROUTED, err);
 	if (!ret)
-		ret = netlab_route_add(t->lab, t->client.ns, NETWORK_ROUTED, PREFIX, GATEWAY, err);
-	if (!ret)
 		ret = end_address(t, &t->server, SERVER, err);
 	t->arranged = SPEC_BRIDGE;
 	return ret;
@@ -161,7 +159,11 @@ static int made(struct topology *t, const char *rundir, struct error *err)
 		ret = netlab_mac_set(t->lab, t->client.ns, t->client.interface, client_mac, err);
 	if (!ret)
 		ret = netlab_mac_set(t->lab, t->server.ns, t->server.interface, server_mac, err);
-	return ret ? ret : end_address(t, &t->client, CLIENT, err);
+	if (!ret)
+		ret = end_address(t, &t->client, CLIENT, err);
+	if (ret || t->spec->topology == SPEC_ENDS)
+		return ret;
+	return netlab_route_add(t->lab, t->client.ns, NETWORK_ROUTED, PREFIX, GATEWAY, err);
 }
 
 int topology_open(const struct spec *spec, const char *host, const char *rundir,

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* napier bench NAME|FILE: runs a specification, prints its table and writes its report. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <lab/clock.h>
+#include <lab/load/peer.h>
+#include <lab/report/report.h>
+#include <lab/report/summary.h>
+#include <lab/run/experiment.h>
+
+#include <cmd/bench.h>
+#include <cmd/bench_table.h>
+
+#define PROGRESS (100 * NSEC_PER_MSEC)
+
+enum { SETTINGS = 64, PATH = 4096 };
+
+struct asked {
+	const char *name, *directory, *run_dir;
+	bool quick, json, list;
+	unsigned settings;
+	struct spec_setting setting[SETTINGS];
+	char host[256]; /* "": none */
+	uint16_t port;
+};
+
+static volatile int stop;
+
+/* The first asks for an end in order; who sends a second does not want to wait for it. */
+static void on_signal(int number)
+{
+	stop = 1;
+	signal(number, SIG_DFL);
+}
+
+static void signals_catch(void)
+{
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction action = {.sa_handler = on_signal}, was;
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		if (!sigaction(numbers[i], NULL, &was) && was.sa_handler != SIG_IGN)
+			sigaction(numbers[i], &action, NULL);
+}
+
+static int setting_take(struct asked *asked, char *text)
+{
+	char *value = strchr(text, '=');
+
+	if (!value || value == text)
+		return misused("bench: --set %s: KEY=VALUE, as in --set quick.duration=1s", text);
+	if (asked->settings == SETTINGS)
+		return misused("bench: --set: at most %d", SETTINGS);
+	*value = '\0';
+	asked->setting[asked->settings++] = (struct spec_setting){text, value + 1};
+	return -1;
+}
+
+/* "host", "host:1234", "[fd00::1]:1234", "fd00::1" */
+static int host_take(struct asked *asked, const char *text)
+{
+	const char *end = strrchr(text, ':'), *name = text;
+	size_t length = strlen(text);
+	char *rest;
+	long port;
+
+	asked->port = PEER_PORT;
+	if (*text == '[' && strchr(text, ']')) {
+		name = text + 1;
+		length = strcspn(name, "]");
+		end = name[length + 1] == ':' ? name + length + 1 : NULL;
+	} else if (end && end == strchr(text, ':')) {
+		length = (size_t)(end - text);
+	} else {
+		end = NULL;
+	}
+	if (!length || length >= sizeof(asked->host))
+		return misused("bench: -H %s: HOST or HOST:PORT", text);
+	snprintf(asked->host, sizeof(asked->host), "%.*s", (int)length, name);
+	if (!end)
+		return -1;
+	port = strtol(end + 1, &rest, 10);
+	if (!end[1] || *rest || port < 1 || port > 65535)
+		return misused("bench: -H %s: a port is a number from 1 to 65535", text);
+	asked->port = (uint16_t)port;
+	return -1;
+}
+
+static int options_read(const struct bench_command *command, int argc, char **argv,
+			struct asked *asked)
+{
+	static const struct option options[] = {
+		{"json", no_argument, NULL, 'j'},
+		{"quick", no_argument, NULL, 'q'},
+		{"list", no_argument, NULL, 'l'},
+		{"set", required_argument, NULL, 's'},
+		{"host", required_argument, NULL, 'H'},
+		{"output", required_argument, NULL, 'o'},
+		{"run-dir", required_argument, NULL, 'R'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+	int option, rc = -1;
+
+	while (rc < 0 && (option = getopt_long(argc, argv, ":jho:H:", options, NULL)) != -1) {
+		switch (option) {
+		case 'j':
+			asked->json = true;
+			break;
+		case 'q':
+			asked->quick = true;
+			break;
+		case 'l':
+			asked->list = true;
+			break;
+		case 's':
+			rc = setting_take(asked, optarg);
+			break;
+		case 'H':
+			rc = host_take(asked, optarg);
+			break;
+		case 'o':
+			asked->directory = optarg;
+			break;
+		case 'R':
+			asked->run_dir = optarg;
+			break;
+		default:
+			return bench_option(command, option, argv);
+		}
+	}
+	if (rc >= 0)
+		return rc;
+	if (optind < argc)
+		asked->name = argv[optind++];
+	if (optind < argc)
+		return misused("bench: \"%s\": one specification at a time", argv[optind]);
+	if (!asked->name && !asked->list)
+		return misused("bench: say which specification: see napier bench --list");
+	return -1;
+}
+
+static void list_one(void *arg, const struct spec *spec)
+{
+	(void)arg;
+	printf("%-14s  %s\n", spec->name, spec->title);
+}
+
+static int list_print(void)
+{
+	struct error err;
+
+	return spec_list(list_one, NULL, &err) ? complain("%s", err.text) : DONE;
+}
+
+static void progress_print(void *arg, const struct experiment_progress *p)
+{
+	int64_t *printed = arg, now = clock_now();
+
+	if (now - *printed < PROGRESS)
+		return;
+	*printed = now;
+	fprintf(stderr, "\r\033[K%u/%u  %s | %s  %s", p->done + 1, p->total, p->workload, p->system,
+		p->phase);
+	if (p->load.done)
+		fprintf(stderr, "  %llu %s", (unsigned long long)p->load.done, p->load.unit);
+	if (p->load.lost)
+		fprintf(stderr, ", %llu lost", (unsigned long long)p->load.lost);
+	fprintf(stderr, "  %.0f s left", p->left_s);
+	fflush(stderr);
+}
+
+/* Made before hours of measuring, so that one that cannot be is told at once. */
+static int directory_make(const struct asked *asked, const struct spec *spec, char path[PATH],
+			  bool *made)
+{
+	time_t now = time(NULL);
+	struct stat is;
+	struct tm local;
+	char when[32];
+
+	localtime_r(&now, &local);
+	strftime(when, sizeof(when), "%Y%m%d-%H%M%S", &local);
+	if (asked->directory)
+		snprintf(path, PATH, "%s", asked->directory);
+	else
+		snprintf(path, PATH, "napier-%s-%s", spec->name, when);
+	*made = !mkdir(path, 0777);
+	if (!*made && errno == EEXIST && (stat(path, &is) || !S_ISDIR(is.st_mode)))
+		return complain("%s: there is a file of that name: choose another (-o DIR)", path);
+	if (!*made && errno != EEXIST)
+		return complain("%s: making the directory of the report: %s: choose another (-o "
+				"DIR)",
+				path, strerror(errno));
+	if (access(path, W_OK))
+		return complain("%s: %s: choose another directory (-o DIR)", path, strerror(errno));
+	return DONE;
+}
+
+static json_t *command_json(int argc, char **argv)
+{
+	json_t *a = json_pack("[s]", "napier");
+
+	for (int i = 0; i < argc; i++)
+		json_array_append_new(a, json_string(argv[i]));
+	return a;
+}
+
+static json_t *set_json(const struct asked *asked)
+{
+	json_t *o = json_object();
+
+	for (unsigned i = 0; i < asked->settings; i++)
+		json_object_set_new(o, asked->setting[i].key, json_string(asked->setting[i].value));
+	return o;
+}
+
+/* The first that went wrong is named, the others are counted. */
+static int runs_judge(const json_t *results)
+{
+	const json_t *runs = json_object_get(results, "runs"), *run, *bad = NULL;
+	const char *why, *error;
+	unsigned n = 0;
+	size_t i;
+
+	json_array_foreach(runs, i, run)
+	{
+		if (json_is_true(json_object_get(run, "valid")))
+			continue;
+		bad = bad ? bad : run;
+		n++;
+	}
+	if (!n)
+		return DONE;
+	error = json_string_value(json_object_get(bad, "error"));
+	why = error ? error : json_string_value(json_object_get(bad, "invalid"));
+	return complain("%u of %zu runs %s; the first, %s with %s: %s", n, json_array_size(runs),
+			n == 1 ? "has no valid figures" : "have no valid figures",
+			json_string_value(json_object_get(bad, "system")),
+			json_string_value(json_object_get(bad, "workload")),
+			why ? why : "it is not said why");
+}
+
+static int results_print(const struct asked *asked, json_t *results, const char *directory,
+			 bool canceled)
+{
+	struct error err;
+	int rc = DONE;
+
+	if (summary_add(results, &err))
+		rc = complain("%s", err.text);
+	if (asked->json) {
+		if (json_dumpf(results, stdout, JSON_INDENT(2)))
+			rc = complain("the results cannot be written as JSON");
+		putchar('\n');
+	} else {
+		report_table(results, stdout);
+		fflush(stdout);
+	}
+	if (*directory) {
+		if (report_write(results, directory, &err))
+			rc = complain("%s", err.text);
+		else if (!asked->json)
+			printf("\n%s/report.html\n", directory);
+	}
+	if (canceled)
+		return complain("interrupted: what was measured until then is %s",
+				*directory ? directory : "above");
+	return rc == DONE ? runs_judge(results) : rc;
+}
+
+static int spec_go(const struct asked *asked, const struct spec *spec, const json_t *command,
+		   const json_t *set)
+{
+	static char self[PATH];
+	char directory[PATH] = "";
+	bool made = false;
+	int64_t printed = 0;
+	struct experiment_plan plan = {
+		.quick = asked->quick,
+		.napier = self,
+		.rundir = asked->run_dir ? asked->run_dir : BENCH_RUNDIR,
+		.host = *asked->host ? asked->host : NULL,
+		.host_port = asked->port,
+		.command = command,
+		.set = set,
+		.progress = isatty(STDERR_FILENO) ? progress_print : NULL,
+		.arg = &printed,
+		.stop = &stop,
+	};
+	json_t *results;
+	struct error err;
+	int rc = DONE;
+
+	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
+		return complain("/proc/self/exe: %s", strerror(errno));
+	if (!asked->json || asked->directory)
+		rc = directory_make(asked, spec, directory, &made);
+	if (rc != DONE)
+		return rc;
+	signals_catch();
+	rc = experiment_run(spec, &plan, &results, &err);
+	if (plan.progress)
+		fprintf(stderr, "\r\033[K");
+	if (results) {
+		int ended = rc;
+
+		rc = results_print(asked, results, directory, ended == -ECANCELED);
+		json_decref(results);
+		return ended && ended != -ECANCELED ? complain("%s", err.text) : rc;
+	}
+	if (made)
+		rmdir(directory);
+	return complain("%s%s", err.text,
+			(rc == -EPERM || rc == -EACCES) && geteuid()
+				? ": run it as root, since it makes namespaces and settings of the "
+				  "kernel"
+				: "");
+}
+
+static int spec_run(const struct bench_command *command, int argc, char **argv)
+{
+	json_t *words = command_json(argc, argv), *set;
+	struct asked *asked = calloc(1, sizeof(*asked));
+	struct spec *spec;
+	struct error err;
+	int rc = asked ? options_read(command, argc, argv, asked) : complain("no memory");
+
+	if (rc < 0 && asked->list) {
+		rc = list_print();
+	} else if (rc < 0) {
+		int ret = spec_load(asked->name, asked->setting, asked->settings, &spec, &err);
+
+		if (ret) {
+			rc = ret == -ENOENT ? misused("%s", err.text) : complain("%s", err.text);
+		} else {
+			set = set_json(asked);
+			rc = spec_go(asked, spec, words, set);
+			json_decref(set);
+			spec_free(spec);
+		}
+	}
+	json_decref(words);
+	free(asked);
+	return rc;
+}
+
+const struct bench_command bench_spec = {
+	.name = "NAME|FILE",
+	.summary = "a specification: napier bench --list",
+	.usage = "Usage: napier bench NAME|FILE [OPTION…]\n"
+		 "       napier bench --list\n"
+		 "Runs an experiment: every system under every workload, forth and back, and "
+		 "prints\n"
+		 "a table. A report is left in a directory: results.json, report.html, flent's "
+		 "data.\n"
+		 "FILE is described in napier-spec(5). Needs root, and leaves nothing else "
+		 "behind.\n\n"
+		 "      --quick          the short lengths: shows that it works, and roughly how "
+		 "well\n"
+		 "      --set KEY=VALUE  another value in the specification: quick.duration=1s,\n"
+		 "                       workloads.closed.flows=10; may be given several times\n"
+		 "  -H, --host HOST[:PORT]\n"
+		 "                       the server is another host's, where napier bench server "
+		 "runs\n"
+		 "  -o, --output DIR     the report's directory (napier-NAME-DATE-TIME)\n"
+		 "  -j, --json           results as JSON, and no directory unless -o is given\n"
+		 "      --list           the specifications that come with napier\n"
+		 "      --run-dir DIR    run directories are in DIR (/run/napier)\n"
+		 "  -h, --help           this text\n",
+	.run = spec_run,
+};
