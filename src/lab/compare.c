@@ -110,7 +110,7 @@ static int client_start(struct compare *c, enum forwarder_kind kind, unsigned lo
 {
 	const char *address = kind == FORWARDER_NONE ? CABLED : BRIDGED;
 	struct rr_config config = rr_config_of(c, c->client, address, c->plan->flows[load]);
-	int ret = rr_client_start(&config, client, err);
+	int ret = demo_client_start(&config, client, err);
 
 	if (!ret)
 		clock_sleep(c->plan->warm);
@@ -121,7 +121,7 @@ static uint64_t server_retransmits(const struct compare *c)
 {
 	struct rr_server_result served;
 
-	rr_server_read(c->rr_server, &served);
+	demo_server_read(c->rr_server, &served);
 	return served.retransmits;
 }
 
@@ -141,12 +141,12 @@ static int cell_run(struct compare *c, const struct forwarder *f, unsigned load,
 		return ret;
 	ret = cputime_begin(&begin, ours, 2);
 	own = forwarder_cpu(f);
-	rr_client_measure(client);
+	demo_client_measure(client);
 	clock_sleep(c->plan->measure);
 	if (!ret)
 		ret = cputime_end(&begin, ours, 2, &span);
 	own = forwarder_cpu(f) - own;
-	rr_client_stop(client, c->rr);
+	demo_client_stop(client, c->rr);
 	if (ret)
 		return error_set(err, ret, "reading /proc/stat: %s", strerror(-ret));
 	count = (double)c->rr->transactions;
@@ -293,9 +293,9 @@ static int switching_measure(struct compare *c, const struct forwarder *f, int c
 
 	if (ret)
 		return ret;
-	rr_client_measure(client);
+	demo_client_measure(client);
 	ret = switch_all(c, control, err);
-	rr_client_stop(client, c->rr);
+	demo_client_stop(client, c->rr);
 	s->transactions = c->rr->transactions;
 	s->lost = c->rr->lost;
 	s->retransmits = c->rr->retransmits + server_retransmits(c) - retransmits;
@@ -370,10 +370,10 @@ int compare_run(const struct compare_plan *plan, struct compare_result **out, st
 		ret = site_make(&c, err);
 		server = rr_config_of(&c, c.server, "0.0.0.0", 0);
 		if (!ret)
-			ret = rr_server_start(&server, &c.rr_server, err);
+			ret = demo_server_start(&server, &c.rr_server, err);
 		if (!ret) {
 			ret = rounds_run(&c, err);
-			rr_server_stop(c.rr_server, NULL);
+			demo_server_stop(c.rr_server, NULL);
 		}
 		netlab_close(c.lab);
 	}

@@ -43,11 +43,11 @@ struct rr_config {
 };
 
 struct rr_result {
-	/* From rr_client_start to rr_client_stop: started = completed + lost. */
+	/* From demo_client_start to demo_client_stop: started = completed + lost. */
 	uint64_t started, completed, lost;
 	uint64_t reconnects;
 	uint64_t retransmits; /* TCP segments sent again by the client */
-	/* From rr_client_measure to rr_client_drain, by completion. */
+	/* From demo_client_measure to demo_client_drain, by completion. */
 	uint64_t transactions;
 	int64_t duration; /* ns */
 	unsigned intervals;
@@ -66,25 +66,25 @@ struct rr_client;
 struct rr_server;
 
 /* Listens when it returns. -EADDRINUSE and the like name the address. */
-int rr_server_start(const struct rr_config *config, struct rr_server **out, struct error *err);
+int demo_server_start(const struct rr_config *config, struct rr_server **out, struct error *err);
 /* CPU time of its threads so far, ns. */
-int64_t rr_server_cpu(const struct rr_server *server);
+int64_t demo_server_cpu(const struct rr_server *server);
 /* What it did, also while it runs; retransmits only of connections that have ended. */
-void rr_server_read(const struct rr_server *server, struct rr_server_result *out);
+void demo_server_read(const struct rr_server *server, struct rr_server_result *out);
 /* Closes its connections; result may be NULL. */
-void rr_server_stop(struct rr_server *server, struct rr_server_result *result);
+void demo_server_stop(struct rr_server *server, struct rr_server_result *result);
 
 /*
  * Connects all flows and starts them: unmeasured, as warm-up. -EPROTO: the server's sizes are not
  * ours, or it is not an rr server. -ETIMEDOUT: not all were connected within 5 s.
  */
-int rr_client_start(const struct rr_config *config, struct rr_client **out, struct error *err);
+int demo_client_start(const struct rr_config *config, struct rr_client **out, struct error *err);
 /* From now on transactions are recorded. */
-void rr_client_measure(struct rr_client *client);
+void demo_client_measure(struct rr_client *client);
 /* No further: no request is sent after this, those under way are awaited up to the time-out. */
-void rr_client_drain(struct rr_client *client);
-int64_t rr_client_cpu(const struct rr_client *client);
+void demo_client_drain(struct rr_client *client);
+int64_t demo_client_cpu(const struct rr_client *client);
 /* Drains if need be; result (large: not on a stack) may be NULL. */
-void rr_client_stop(struct rr_client *client, struct rr_result *result);
+void demo_client_stop(struct rr_client *client, struct rr_result *result);
 
 #endif

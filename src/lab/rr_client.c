@@ -404,7 +404,7 @@ static int connect_wait(struct rr_client *client, struct error *err)
 	}
 }
 
-int rr_client_start(const struct rr_config *config, struct rr_client **out, struct error *err)
+int demo_client_start(const struct rr_config *config, struct rr_client **out, struct error *err)
 {
 	struct rr_client *client;
 	int ret = rr_config_check(config, err);
@@ -430,7 +430,7 @@ int rr_client_start(const struct rr_config *config, struct rr_client **out, stru
 	if (!ret)
 		ret = connect_wait(client, err);
 	if (ret) {
-		rr_client_stop(client, NULL);
+		demo_client_stop(client, NULL);
 		return ret;
 	}
 	phase_set(client, WARM);
@@ -438,13 +438,13 @@ int rr_client_start(const struct rr_config *config, struct rr_client **out, stru
 	return 0;
 }
 
-void rr_client_measure(struct rr_client *client)
+void demo_client_measure(struct rr_client *client)
 {
 	client->measure_start = clock_now();
 	client->phase = MEASURE;
 }
 
-void rr_client_drain(struct rr_client *client)
+void demo_client_drain(struct rr_client *client)
 {
 	if (client->phase == DRAIN)
 		return;
@@ -452,7 +452,7 @@ void rr_client_drain(struct rr_client *client)
 	phase_set(client, DRAIN);
 }
 
-int64_t rr_client_cpu(const struct rr_client *client)
+int64_t demo_client_cpu(const struct rr_client *client)
 {
 	int64_t sum = 0;
 
@@ -489,9 +489,9 @@ static void result_fill(struct rr_client *client, struct rr_result *result)
 	result->intervals = intervals < RR_INTERVALS ? (unsigned)intervals : RR_INTERVALS;
 }
 
-void rr_client_stop(struct rr_client *client, struct rr_result *result)
+void demo_client_stop(struct rr_client *client, struct rr_result *result)
 {
-	rr_client_drain(client);
+	demo_client_drain(client);
 	for (unsigned i = 0; i < client->config.threads; i++) {
 		if (client->worker[i].started)
 			pthread_join(client->worker[i].thread, NULL);

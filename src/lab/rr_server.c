@@ -281,7 +281,7 @@ static int workers_start(struct rr_server *server, struct error *err)
 	return ret;
 }
 
-int rr_server_start(const struct rr_config *config, struct rr_server **out, struct error *err)
+int demo_server_start(const struct rr_config *config, struct rr_server **out, struct error *err)
 {
 	struct sockaddr_storage address;
 	struct rr_server *server;
@@ -303,14 +303,14 @@ int rr_server_start(const struct rr_config *config, struct rr_server **out, stru
 	ret = server->stop_event < 0 ? error_set(err, -errno, "eventfd: %s", strerror(errno))
 				     : workers_start(server, err);
 	if (ret) {
-		rr_server_stop(server, NULL);
+		demo_server_stop(server, NULL);
 		return ret;
 	}
 	*out = server;
 	return 0;
 }
 
-int64_t rr_server_cpu(const struct rr_server *server)
+int64_t demo_server_cpu(const struct rr_server *server)
 {
 	int64_t sum = 0;
 
@@ -319,7 +319,7 @@ int64_t rr_server_cpu(const struct rr_server *server)
 	return sum;
 }
 
-void rr_server_read(const struct rr_server *server, struct rr_server_result *out)
+void demo_server_read(const struct rr_server *server, struct rr_server_result *out)
 {
 	*out = (struct rr_server_result){.connections = counter_read(&server->connections)};
 	for (unsigned i = 0; i < server->config.threads; i++) {
@@ -329,7 +329,7 @@ void rr_server_read(const struct rr_server *server, struct rr_server_result *out
 	}
 }
 
-void rr_server_stop(struct rr_server *server, struct rr_server_result *result)
+void demo_server_stop(struct rr_server *server, struct rr_server_result *result)
 {
 	uint64_t one = 1;
 
@@ -352,7 +352,7 @@ void rr_server_stop(struct rr_server *server, struct rr_server_result *result)
 		free(w->buffer);
 	}
 	if (result)
-		rr_server_read(server, result);
+		demo_server_read(server, result);
 	if (server->listener >= 0)
 		close(server->listener);
 	close(server->stop_event);

@@ -72,17 +72,17 @@ static bool counts_are_exact_in(const struct counted *counted, int64_t warm_up, 
 	uint64_t sum = 0;
 
 	server_config.threads = counted->server_threads;
-	rr_server_start(&server_config, &server, &err);
+	demo_server_start(&server_config, &server, &err);
 	assert_string_equal(err.text, "");
-	rr_client_start(&client_config, &client, &err);
+	demo_client_start(&client_config, &client, &err);
 	assert_string_equal(err.text, "");
 	clock_sleep(warm_up);
-	rr_client_measure(client);
+	demo_client_measure(client);
 	clock_sleep(time);
-	assert_true(rr_client_cpu(client) > 0);
-	assert_true(rr_server_cpu(server) > 0);
-	rr_client_stop(client, &result);
-	rr_server_stop(server, &served);
+	assert_true(demo_client_cpu(client) > 0);
+	assert_true(demo_server_cpu(server) > 0);
+	demo_client_stop(client, &result);
+	demo_server_stop(server, &served);
 	assert_int_equal(result.lost, 0);
 	assert_int_equal(result.started, result.completed);
 	assert_int_equal(served.transactions, result.completed);
@@ -130,13 +130,13 @@ static void other_sizes_are_refused(void **state)
 	struct rr_client *client;
 
 	(void)state;
-	assert_int_equal(rr_server_start(&config, &server, &err), 0);
+	assert_int_equal(demo_server_start(&config, &server, &err), 0);
 	config.response_size = 401;
-	assert_int_equal(rr_client_start(&config, &client, &err), -EPROTO);
+	assert_int_equal(demo_client_start(&config, &client, &err), -EPROTO);
 	assert_string_equal(err.text, "the server at 127.0.0.1 port 7001 answers 200 B with 400 B, "
 				      "not 200 B with 401 B as asked: give both sides the same "
 				      "sizes");
-	rr_server_stop(server, &served);
+	demo_server_stop(server, &served);
 	assert_in_range(served.refused, 1, 2);
 	assert_int_equal(served.transactions, 0);
 }
@@ -149,18 +149,18 @@ static void wrong_settings_are_named(void **state)
 	struct rr_client *client;
 
 	(void)state;
-	assert_int_equal(rr_client_start(&config, &client, &err), -EINVAL);
+	assert_int_equal(demo_client_start(&config, &client, &err), -EINVAL);
 	config = config_of(1, 0, 1, 1);
-	assert_int_equal(rr_server_start(&config, &server, &err), -EINVAL);
+	assert_int_equal(demo_server_start(&config, &server, &err), -EINVAL);
 	config = config_of(1, 1, 1, 1);
 	strcpy(config.address, "localhost");
-	assert_int_equal(rr_client_start(&config, &client, &err), -EINVAL);
+	assert_int_equal(demo_client_start(&config, &client, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "localhost"));
 	config = config_of(1, 1, 1, 1);
-	assert_int_equal(rr_server_start(&config, &server, &err), 0);
-	assert_int_equal(rr_server_start(&config, &second, &err), -EADDRINUSE);
+	assert_int_equal(demo_server_start(&config, &server, &err), 0);
+	assert_int_equal(demo_server_start(&config, &second, &err), -EADDRINUSE);
 	assert_non_null(strstr(err.text, "127.0.0.1 port 7001"));
-	rr_server_stop(server, NULL);
+	demo_server_stop(server, NULL);
 }
 
 static void a_server_that_ends_loses_what_was_under_way(void **state)
@@ -172,13 +172,13 @@ static void a_server_that_ends_loses_what_was_under_way(void **state)
 	struct rr_client *client;
 
 	(void)state;
-	assert_int_equal(rr_server_start(&config, &server, &err), 0);
-	assert_int_equal(rr_client_start(&config, &client, &err), 0);
-	rr_client_measure(client);
+	assert_int_equal(demo_server_start(&config, &server, &err), 0);
+	assert_int_equal(demo_client_start(&config, &client, &err), 0);
+	demo_client_measure(client);
 	clock_sleep(50 * NSEC_PER_MSEC);
-	rr_server_stop(server, &served);
+	demo_server_stop(server, &served);
 	clock_sleep(50 * NSEC_PER_MSEC);
-	rr_client_stop(client, &result);
+	demo_client_stop(client, &result);
 	assert_int_equal(result.started, result.completed + result.lost);
 	/* Closed loop: each flow had exactly one under way. */
 	assert_int_equal(result.lost, 5);
@@ -232,11 +232,11 @@ static void fake_run(int64_t timeout, int64_t duration)
 	assert_int_equal(pthread_create(&thread, NULL, fake_server, NULL), 0);
 	while (!fake_ready)
 		clock_sleep(NSEC_PER_MSEC);
-	rr_client_start(&config, &client, &err);
+	demo_client_start(&config, &client, &err);
 	assert_string_equal(err.text, "");
-	rr_client_measure(client);
+	demo_client_measure(client);
 	clock_sleep(duration);
-	rr_client_stop(client, &result);
+	demo_client_stop(client, &result);
 	for (uint64_t i = result.lost; i < 3; i++) { /* the fake waits for three connections */
 		struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(7001)};
 		int fd;

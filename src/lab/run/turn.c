@@ -29,7 +29,7 @@ struct turn {
 	unsigned antagonists;
 	struct antagonist *antagonist[SPEC_ANTAGONISTS_MAX];
 	struct usage *usage;
-	json_t *threads, *cpu, *did; /* what the antagonists did */
+	json_t *threads, *cpu, *peer_cpu, *did; /* what the antagonists did */
 };
 
 static void places_fill(struct turn *t)
@@ -286,6 +286,19 @@ static bool engine_read(struct turn *t, struct engine_child_counts *out)
 	return out->received;
 }
 
+/* Another host counts from one reading to the next. */
+static void peer_cpu_read(struct turn *t)
+{
+	struct error ignored;
+	json_t *said;
+
+	if (!t->plan->topology->remote || peer_read(t->peer, &said, &ignored))
+		return;
+	json_decref(t->peer_cpu);
+	t->peer_cpu = json_incref(json_object_get(said, "cpu"));
+	json_decref(said);
+}
+
 /* The window that is measured, of fixed length; CPU time is of the same. */
 static int window(struct turn *t, struct error *err)
 {
@@ -294,6 +307,7 @@ static int window(struct turn *t, struct error *err)
 	bool has_engine = engine_read(t, &from);
 	int ret;
 
+	peer_cpu_read(t);
 	usage_begin(t->usage);
 	begin = clock_now();
 	t->ops->client_measure(t->generator, duration);
@@ -304,6 +318,7 @@ static int window(struct turn *t, struct error *err)
 		ret = until(t, begin + duration, "measures", err);
 	/* What it is divided by is known when the client has ended. */
 	usage_stop(t->usage);
+	peer_cpu_read(t);
 	has_engine = has_engine && engine_read(t, &to);
 	t->cpu = usage_end(t->usage, 0);
 	if (t->cpu && has_engine)
@@ -400,16 +415,14 @@ static void error_put(json_t *run, const struct error *err)
 
 static void result_fill(struct turn *t, json_t *run, json_t *server, struct turn_result *out)
 {
-	json_t *cpu = json_object_get(server, "cpu");
-
 	out->run = run ? run : json_object();
 	if (t->cpu)
 		usage_operations(t->cpu, operations_of(t, out->run));
-	if (cpu)
-		usage_operations(cpu, operations_of(t, out->run));
-	json_object_set(out->run, "peer_cpu", cpu ? cpu : json_null());
-	if (cpu)
+	if (t->peer_cpu)
+		usage_operations(t->peer_cpu, operations_of(t, out->run));
+	if (server)
 		json_object_del(server, "cpu");
+	json_object_set_new(out->run, "peer_cpu", t->peer_cpu ? t->peer_cpu : json_null());
 	json_object_set_new(out->run, "server", server ? server : json_null());
 	json_object_set_new(out->run, "cpu", t->cpu ? t->cpu : json_null());
 	json_object_set_new(out->run, "threads", t->threads ? t->threads : json_array());
@@ -434,6 +447,10 @@ int turn_run(const struct turn_plan *plan, const struct spec_system *system,
 	t->load = workload->load;
 	t->ops = load_ops(workload->load.kind);
 	places_fill(t);
+	if (!t->ops) {
+		free(t);
+		return error_set(err, -EOPNOTSUPP, "this napier has no such workload");
+	}
 	plan->look(plan->arg, "starts", NULL);
 	ret = start(t, err);
 	if (!ret)
