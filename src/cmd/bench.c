@@ -7,6 +7,8 @@
 
 static const struct bench_command *const benches[] = {
 	&bench_pollers,
+	&bench_core,
+	&bench_peers,
 	&bench_delivery,
 };
 

@@ -8,8 +8,10 @@
 
 #include <napier/napier.h>
 
+#include <lab/core.h>
 #include <lab/cputime.h>
 #include <lab/delivery.h>
+#include <lab/peers.h>
 #include <lab/pollers.h>
 
 #include <cmd/bench.h>
@@ -201,6 +203,20 @@ static int pollers_run(const struct bench_command *command, int argc, char **arg
 	return bench_go(command, &bench, argc, argv);
 }
 
+static int peers_run(const struct bench_command *command, int argc, char **argv)
+{
+	static const struct bench bench = {"peers", peers_parts};
+
+	return bench_go(command, &bench, argc, argv);
+}
+
+static int core_run(const struct bench_command *command, int argc, char **argv)
+{
+	static const struct bench bench = {"core", core_parts};
+
+	return bench_go(command, &bench, argc, argv);
+}
+
 static int delivery_run(const struct bench_command *command, int argc, char **argv)
 {
 	static const struct bench bench = {"delivery", delivery_parts};
@@ -229,6 +245,37 @@ const struct bench_command bench_pollers = {
 		 "Takes some minutes and leaves nothing behind. Compare figures of one run, not "
 		 "of two.\nforward, flood and workers need root.\n\n" USAGE_OPTIONS,
 	.run = pollers_run,
+};
+
+const struct bench_command bench_core = {
+	.name = "core",
+	.summary = "ns of a schedule, a poll, a packet, a wake-up",
+	.usage = "Usage: napier bench core [OPTION…]\n"
+		 "Measures what the engine itself costs, without a device, in rounds, and prints a "
+		 "table for\neach part:\n\n"
+		 "  cost      schedule, poll and complete, per event\n"
+		 "  event     interrupt, schedule, poll of one packet, complete\n"
+		 "  wake      from an interrupt to the poll, idle and beside a CPU hog\n"
+		 "  packet    a packet through the bridge: vectors, steering, GRO\n"
+		 "  hash      the hash of a packet's flow\n"
+		 "  gro       GRO itself, by flows, order and checksum\n"
+		 "  udp       datagrams to an application and back\n\n"
+		 "Takes about two minutes. Compare figures of one run, not of two. cost and wake "
+		 "are those of\nnapier bench pollers, too.\n\n" USAGE_OPTIONS,
+	.run = core_run,
+};
+
+const struct bench_command bench_peers = {
+	.name = "peers",
+	.summary = "the kernel's bridge, a bare AF_XDP loop, DPDK, and napier",
+	.usage = "Usage: napier bench peers [OPTION…]\n"
+		 "Measures 64-byte frames through the kernel's bridge, a bare AF_XDP loop, DPDK "
+		 "(where napier was\nbuilt with it) and napier's pollers, in rounds, each on a CPU "
+		 "of its own and on the\ngenerator's, and prints a table:\n\n"
+		 "  peers     frames/s, against the best peer, and CPU a frame\n\n"
+		 "Takes about two minutes and leaves nothing behind. Compare figures of one run, "
+		 "not of two.\nNeeds root.\n\n" USAGE_OPTIONS,
+	.run = peers_run,
 };
 
 const struct bench_command bench_delivery = {

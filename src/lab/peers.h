@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * peers: 64-byte frames in one direction through napier's pollers and what they are measured
+ * against: the kernel's bridge, a bare AF_XDP loop, DPDK (bench/peers).
+ */
+#ifndef LAB_PEERS_H
+#define LAB_PEERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "lab/bench.h"
+
+/* NULL after the last. */
+extern const struct bench_part *const peers_parts[];
+
+/*
+ * Where a peer's program is: beside the built napier, or as installed. False: it is in neither
+ * place, and path is where it would be installed.
+ */
+bool peers_find(const char *napier, const char *program, char *path, size_t size);
+
+#endif
