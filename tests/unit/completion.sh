@@ -53,8 +53,9 @@ expect 'napier port ' add remove
 expect 'napier port add tap:x p' poller= priority= pvid=
 expect "napier stop --run-dir $directory --name " one
 expect 'napier stop x'
-expect 'napier bench ' pollers delivery
+expect 'napier bench ' pollers core peers delivery
 expect 'napier bench pollers -' --json --only --quick --help
 expect 'napier bench pollers --only w' wake workers
+expect 'napier bench core --only ' cost event wake packet hash gro udp
 expect 'napier bench delivery --only ' stream rr rate
 exit $failed
