@@ -39,24 +39,60 @@ static bool page_names(const char *key)
 }
 
 /* A key that there is not has an error that lists those that there are. */
-static void all_keys(const char *format, const char *what)
+static char *keys_list(const char *format, const char *what)
 {
+	static struct error err;
 	struct cpuset cpus = cpus_make("0-3");
-	struct error err = {0};
-	char text[512], *key, *rest;
+	char text[512], *keys;
 	struct spec *spec;
-	unsigned n = 0;
 
 	snprintf(text, sizeof(text), format, "nosuchkey = 1;");
 	assert_true(spec_parse("x.conf", text, &cpus, NULL, 0, &spec, &err) < 0);
-	key = strstr(err.text, "the keys are ");
-	if (!key)
+	keys = strstr(err.text, "the keys are ");
+	if (!keys)
 		fail_msg("%s: %s", what, err.text);
-	for (key = strtok_r(key + strlen("the keys are "), ", ", &rest); key;
+	return keys + strlen("the keys are ");
+}
+
+static void all_keys(const char *format, const char *what)
+{
+	char *key, *rest;
+	unsigned n = 0;
+
+	for (key = strtok_r(keys_list(format, what), ", ", &rest); key;
 	     key = strtok_r(NULL, ", ", &rest), n++)
 		if (!page_names(key))
 			fail_msg("napier-spec(5) does not name %s, a key of %s", key, what);
 	assert_true(n);
+}
+
+#define WORKLOAD SYSTEMS "workloads = { a = { kind = \"rr\"; %s }; };"
+
+/* What results call the parameters of a workload, but for the unit of a time. */
+static void parameters_are_keys(void **state)
+{
+	const struct load_config config = {0};
+	char *list = keys_list(WORKLOAD, "a workload");
+	json_t *parameters = load_config_json(&config), *value;
+	const char *key;
+	char name[64];
+
+	(void)state;
+	assert_true(json_object_size(parameters) > 20);
+	json_object_foreach(parameters, key, value)
+	{
+		size_t n = strlen(key);
+		const char *at;
+
+		n -= n > 3 && !strcmp(key + n - 3, "_ns") ? 3 : 0;
+		snprintf(name, sizeof(name), "%.*s", (int)n, key);
+		for (at = strstr(list, name); at; at = strstr(at + 1, name))
+			if ((at == list || at[-1] == ' ') && (at[n] == ',' || !at[n]))
+				break;
+		if (!at)
+			fail_msg("a result's parameter %s is no key of a workload: %s", key, list);
+	}
+	json_decref(parameters);
 }
 
 static void names_all_keys(void **state)
@@ -71,7 +107,7 @@ static void names_all_keys(void **state)
 	all_keys(WORKLOADS "systems = { k = { %s }; };", "a system");
 	all_keys(WORKLOADS "systems = { k = { place = { %s }; }; };", "place");
 	all_keys(WORKLOADS "systems = { k = { place = { client = { %s }; }; }; };", "a place");
-	all_keys(SYSTEMS "workloads = { a = { kind = \"rr\"; %s }; };", "a workload");
+	all_keys(WORKLOAD, "a workload");
 	all_keys(SYSTEMS "workloads = { a = { kind = \"rr\"; original = { %s }; }; };", "original");
 	all_keys(WORKLOADS SYSTEMS "antagonists = { h = { kind = \"hog\"; %s }; };", "a hog");
 	all_keys(WORKLOADS SYSTEMS "antagonists = { b = { kind = \"background\"; %s\n"
@@ -106,6 +142,7 @@ static void example_is_right(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(parameters_are_keys),
 		cmocka_unit_test(names_all_keys),
 		cmocka_unit_test(example_is_right),
 	};

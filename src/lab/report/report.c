@@ -168,20 +168,9 @@ static int directory_make(const char *directory, struct error *err)
 	return 0;
 }
 
-/* A name of a specification becomes a name of a file. */
-static void name_clean(const char *name, char out[NAME_MAX])
-{
-	snprintf(out, NAME_MAX, "%.100s", *name ? name : "results");
-	for (char *c = out; *c; c++) {
-		if (*c == '/' || (c == out && *c == '.'))
-			*c = '-';
-	}
-}
-
 int report_write(const json_t *results, const char *directory, struct error *err)
 {
-	const char *name = json_string_value(json_object_get(results, "name"));
-	char path[PATH_MAX + NAME_MAX], clean[NAME_MAX];
+	char path[PATH_MAX + NAME_MAX];
 	int rc = directory_make(directory, err);
 
 	if (rc)
@@ -195,8 +184,7 @@ int report_write(const json_t *results, const char *directory, struct error *err
 	rc = report_html(results, path, err);
 	if (rc)
 		return rc;
-	name_clean(name ? name : "", clean);
-	snprintf(path, sizeof(path), "%s/%s.flent.gz", directory, clean);
+	snprintf(path, sizeof(path), "%s/flent", directory);
 	rc = report_flent(results, path, err);
 	return rc == -EOPNOTSUPP ? 0 : rc;
 }
