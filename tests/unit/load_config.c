@@ -34,6 +34,7 @@ static const struct load_config full = {
 	.busy_poll_usecs = 20,
 	.prefer_busy_poll = true,
 	.busy_poll_budget = 21,
+	.batch = 22,
 };
 
 static void what_is_written_is_read(void **state)
@@ -44,7 +45,7 @@ static void what_is_written_is_read(void **state)
 
 	(void)state;
 	assert_non_null(o);
-	assert_int_equal(json_object_size(o), 27);
+	assert_int_equal(json_object_size(o), 28);
 	assert_string_equal(json_string_value(json_object_get(o, "kind")), "stream");
 	assert_int_equal(json_integer_value(json_object_get(o, "stall_every_ns")), 14);
 	assert_int_equal(json_array_size(json_object_get(o, "sizes")), 2);

@@ -385,7 +385,7 @@ static void settings_by_path(void **state)
 	spec = parse_set(EVERYTHING, "workloads.s.sizes.[1]", "100");
 	assert_int_equal(spec->workload[1].load.size[1], 100);
 	spec_free(spec);
-	spec = parse_set(EVERYTHING, "workloads.s.sizes", "[ 1, 2, 3 ]");
+	spec = parse_set(EVERYTHING, "workloads.s.sizes", "[ 16, 17, 18 ]");
 	assert_int_equal(spec->workload[1].load.sizes, 3);
 	spec_free(spec);
 	/* Another type than what is there, and a key that is not. */

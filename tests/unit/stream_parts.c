@@ -9,7 +9,6 @@
 #include <lab/load/stream_line.h>
 #include <lab/load/stream_plan.h>
 #include <lab/load/stream_series.h>
-#include <lab/load/stream_socket.h>
 #include <lab/load/stream_track.h>
 
 static struct stream_track track;
@@ -250,23 +249,6 @@ static void rrul_has_flows_of_each_class_both_ways(void **state)
 	assert_int_equal(end[0], 500);
 }
 
-static void addresses_are_read(void **state)
-{
-	struct load_place place = {.netns = -1, .address = "fd00::1", .port = 7};
-	struct stream_address address;
-	struct error err = {0};
-
-	(void)state;
-	assert_int_equal(stream_address(&place, &address, &err), 0);
-	assert_int_equal(address.at.ss_family, AF_INET6);
-	strcpy(place.address, "10.1.2.3");
-	assert_int_equal(stream_address(&place, &address, &err), 0);
-	assert_int_equal(address.at.ss_family, AF_INET);
-	strcpy(place.address, "somewhere");
-	assert_int_equal(stream_address(&place, &address, &err), -EINVAL);
-	assert_non_null(strstr(err.text, "somewhere"));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -281,7 +263,6 @@ int main(void)
 		cmocka_unit_test(who_reads_nothing_is_given_up),
 		cmocka_unit_test(steps_share_the_duration),
 		cmocka_unit_test(rrul_has_flows_of_each_class_both_ways),
-		cmocka_unit_test(addresses_are_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

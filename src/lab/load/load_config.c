@@ -25,7 +25,12 @@ static const char *const directions[] = {"up", "down", "both"};
 
 #define AT(field) offsetof(struct load_config, field)
 
-enum { BUSY_POLL_USECS_MAX = 1000000, BUSY_POLL_BUDGET_MAX = 65535, TCP_FLOWS_MAX = 64 };
+enum {
+	BUSY_POLL_USECS_MAX = 1000000,
+	BUSY_POLL_BUDGET_MAX = 65535,
+	TCP_FLOWS_MAX = 64,
+	BATCH_MAX = 64
+};
 static const int64_t hour = 3600 * NSEC_PER_SEC;
 
 /* clang-format off */
@@ -49,6 +54,7 @@ static const struct field fields[] = {
 	{"stall_every_ns", TIME, AT(stall_every), 0, hour, NULL},
 	{"direction", CHOICE, AT(direction), 0, LOAD_BOTH, directions},
 	{"sizes", SIZES, AT(sizes), 1, LOAD_SIZE_MAX, NULL},
+	{"batch", COUNT, AT(batch), 0, BATCH_MAX, NULL},
 	{"tcp_flows", COUNT, AT(tcp_flows), 0, TCP_FLOWS_MAX, NULL},
 	{"probe_rate", REAL, AT(probe_rate), 0, 10000, NULL},
 	{"idle_ns", TIME, AT(idle), 0, hour, NULL},

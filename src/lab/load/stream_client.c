@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "lab/clock.h"
+#include "lab/load/side.h"
 #include "lab/load/stream_client.h"
 #include "lab/load/stream_hello.h"
 #include "lab/load/stream_line.h"
@@ -183,11 +184,6 @@ static int flows_open(struct stream_client *c, int fd[], struct error *err)
 	for (unsigned i = 0; i < c->plan.flows; i++) {
 		int ret = flow_open(c, i, &fd[i]);
 
-		if (ret == -EMFILE || ret == -ENFILE)
-			return error_set(err, ret,
-					 "%u flows take more files than may be open: raise the "
-					 "limit (ulimit -n)",
-					 c->plan.flows);
 		if (ret)
 			return server_error(c, ret, "connecting a flow", err);
 		stream_end_flow_add(c->end, i, fd[i]);
@@ -231,7 +227,9 @@ static int client_meet(struct stream_client *c, struct error *err)
 
 	if (!fd)
 		return error_set(err, -ENOMEM, "no memory for %u flows", c->plan.flows);
-	ret = stream_address(&c->place, &c->server, err);
+	ret = side_address(&c->place, 0, &c->server.at, &c->server.length, err);
+	if (!ret)
+		ret = side_files_want(c->plan.flows, err);
 	if (!ret)
 		ret = line_connect(c, err);
 	if (!ret)
@@ -240,8 +238,8 @@ static int client_meet(struct stream_client *c, struct error *err)
 		ret = clocks_compare(c, err);
 	if (!ret)
 		ret = stream_end_create(&c->plan, false,
-					c->config.kind == LOAD_RRUL ? "rrul" : "stream",
-					&c->place.cpus, &c->end, err);
+					c->config.kind == LOAD_RRUL ? "rrul" : "stream", &c->place,
+					&c->end, err);
 	if (!ret)
 		ret = flows_open(c, fd, err);
 	if (!ret)
@@ -258,7 +256,6 @@ int stream_client_start(const struct load_config *config, const struct load_plac
 
 	if (!c)
 		return error_set(err, -ENOMEM, "no memory for a client");
-	stream_files_allow();
 	c->config = *config;
 	c->place = *place;
 	stream_line_open(&c->line, -1);
@@ -319,16 +316,22 @@ static int answer_get(struct stream_client *c, const char *key, int64_t patience
 	return *value ? 0 : -EPROTO;
 }
 
-int stream_client_stop(struct stream_client *c, json_t **ours, json_t **theirs, struct error *err)
+void stream_client_await(const struct stream_client *c)
 {
 	int64_t left = c->start + c->duration - clock_now();
+
+	if (c->start && left > 0 && left <= LEAD)
+		clock_sleep(left);
+}
+
+int stream_client_stop(struct stream_client *c, json_t **ours, json_t **theirs, struct error *err)
+{
 	json_t *stopped = NULL;
 	uint64_t sent, expected = UINT64_MAX;
 	int ret = c->failed;
 
 	*theirs = NULL;
-	if (c->start && left > 0 && left <= LEAD)
-		clock_sleep(left);
+	stream_client_await(c);
 	sent = stream_end_send_stop(c->end);
 	if (!ret)
 		ret = ask(c, "stop", 0);

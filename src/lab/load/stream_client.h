@@ -17,10 +17,11 @@ void stream_client_totals(const struct stream_client *client, struct stream_tota
  * it by then.
  */
 int64_t stream_client_measure(struct stream_client *client, int64_t duration);
+/* Waits for the end, if that is so near that its caller meant it. */
+void stream_client_await(const struct stream_client *client);
 /*
- * Waits for the end, if that is so near that its caller meant it. Reports for json_decref
- * (stream_result.h). -ECONNRESET and the like: the server died, and *theirs is NULL; *ours is there
- * all the same.
+ * After such a wait, too. Reports for json_decref (stream_result.h). -ECONNRESET and the like: the
+ * server died, and *theirs is NULL; *ours is there all the same.
  */
 int stream_client_stop(struct stream_client *client, json_t **ours, json_t **theirs,
 		       struct error *err);

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "lab/load/side.h"
 #include "lab/load/stream_socket.h"
 #include "lab/load/stream_worker.h"
 
@@ -79,34 +80,20 @@ static int worker_init(struct stream_end *end, unsigned number, bool sends)
 		       : 0;
 }
 
-static int worker_start(struct stream_worker *w, const char *name, const struct cpuset *cpus,
+static int worker_start(struct stream_worker *w, const char *name, const struct load_place *place,
 			struct error *err)
 {
-	unsigned i = (unsigned)(w - w->end->worker), at = 0;
-	pthread_attr_t attr;
 	char text[16];
-	cpu_set_t set;
 	int ret;
 
-	pthread_attr_init(&attr);
-	if (!cpuset_empty(cpus)) {
-		for (unsigned k = i % cpuset_count(cpus) + 1; k; k--)
-			at = cpuset_next(cpus, k == i % cpuset_count(cpus) + 1 ? 0 : at + 1);
-		CPU_ZERO(&set);
-		CPU_SET(at, &set);
-		pthread_attr_setaffinity_np(&attr, sizeof(set), &set);
-	}
-	ret = pthread_create(&w->thread, &attr, worker_run, w);
-	pthread_attr_destroy(&attr);
-	if (ret)
-		return error_set(err, -ret, "starting a thread: %s", strerror(ret));
-	w->started = true;
 	snprintf(text, sizeof(text), "%s-%s%u", name, w->sends ? "send" : "recv", w->number);
-	pthread_setname_np(w->thread, text);
-	return 0;
+	ret = side_thread_start(place, (unsigned)(w - w->end->worker), text, &w->thread, worker_run,
+				w, err);
+	w->started = !ret;
+	return ret;
 }
 
-static int workers_start(struct stream_end *end, const char *name, const struct cpuset *cpus,
+static int workers_start(struct stream_end *end, const char *name, const struct load_place *place,
 			 struct error *err)
 {
 	const struct stream_plan *plan = end->plan;
@@ -122,7 +109,7 @@ static int workers_start(struct stream_end *end, const char *name, const struct 
 	if (ret)
 		return error_set(err, ret, "no memory for %u flows", plan->flows);
 	for (unsigned i = 0; i < end->workers && !ret; i++)
-		ret = worker_start(&end->worker[i], name, cpus, err);
+		ret = worker_start(&end->worker[i], name, place, err);
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&end->lock);
@@ -159,7 +146,7 @@ static int tables_make(struct stream_end *end, struct error *err)
 }
 
 int stream_end_create(const struct stream_plan *plan, bool server, const char *name,
-		      const struct cpuset *cpus, struct stream_end **out, struct error *err)
+		      const struct load_place *place, struct stream_end **out, struct error *err)
 {
 	struct stream_end *end =
 		calloc(1, sizeof(*end) + 2 * plan->threads[server] * sizeof(end->worker[0]));
@@ -179,7 +166,7 @@ int stream_end_create(const struct stream_plan *plan, bool server, const char *n
 	end->room = end->size_max + 1;
 	if (plan->protocol == LOAD_TCP && end->room < TCP_ROOM)
 		end->room = TCP_ROOM;
-	ret = workers_start(end, name, cpus, err);
+	ret = workers_start(end, name, place, err);
 	if (!ret)
 		ret = tables_make(end, err);
 	if (ret) {

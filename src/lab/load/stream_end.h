@@ -24,7 +24,7 @@ struct stream_end;
 
 /* Its threads are there from now on, and sleep. plan stays where it is. name: of its threads. */
 int stream_end_create(const struct stream_plan *plan, bool server, const char *name,
-		      const struct cpuset *cpus, struct stream_end **out, struct error *err);
+		      const struct load_place *place, struct stream_end **out, struct error *err);
 unsigned stream_end_threads(const struct stream_end *end, pid_t tids[LOAD_TIDS_MAX]);
 void stream_end_destroy(struct stream_end *end);
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "lab/clock.h"
+#include "lab/load/side.h"
 #include "lab/load/stream_end.h"
 #include "lab/load/stream_hello.h"
 #include "lab/load/stream_line.h"
@@ -283,9 +284,11 @@ static int listen_at(struct stream_server *s, int type, int *out, struct error *
 
 static int server_prepare(struct stream_server *s, struct error *err)
 {
-	int ret = stream_address(&s->place, &s->address, err);
+	int ret = side_address(&s->place, 0, &s->address.at, &s->address.length, err);
 
 	s->wake = eventfd(0, EFD_CLOEXEC);
+	if (!ret)
+		ret = side_files_want(s->plan.flows, err);
 	if (!ret && s->wake < 0)
 		ret = error_set(err, -errno, "eventfd: %s", strerror(errno));
 	if (!ret)
@@ -294,8 +297,8 @@ static int server_prepare(struct stream_server *s, struct error *err)
 		ret = listen_at(s, SOCK_DGRAM, &s->greeter, err);
 	if (!ret)
 		ret = stream_end_create(&s->plan, true,
-					s->config.kind == LOAD_RRUL ? "rrul" : "stream",
-					&s->place.cpus, &s->end, err);
+					s->config.kind == LOAD_RRUL ? "rrul" : "stream", &s->place,
+					&s->end, err);
 	if (ret)
 		return ret;
 	ret = pthread_create(&s->thread, NULL, server_run, s);
@@ -314,7 +317,6 @@ int stream_server_start(const struct load_config *config, const struct load_plac
 
 	if (!s)
 		return error_set(err, -ENOMEM, "no memory for a server");
-	stream_files_allow();
 	s->config = *config;
 	s->place = *place;
 	s->listener = s->greeter = s->wake = -1;

@@ -14,21 +14,15 @@ struct stream_address {
 	struct sockaddr_storage at;
 	socklen_t length;
 };
-
-/* -EINVAL names what is no address. */
-int stream_address(const struct load_place *place, struct stream_address *out, struct error *err);
 /* A descriptor; close-on-exec. The calling thread is in its own namespace again afterwards. */
 int stream_socket(const struct load_place *place, int family, int type, int protocol);
-/* SO_BUSY_POLL and its like, where the side has them; failure is told (they need CAP_NET_ADMIN). */
+/* SO_BUSY_POLL and its like, where that side has them. */
 int stream_socket_options(int fd, const struct load_config *config, bool server);
 int stream_epoll_options(int epoll, const struct load_config *config, bool server);
 /* TOS or traffic class of what it sends. */
 int stream_socket_class(int fd, int family, uint8_t tos);
 /* So that a blocking call looks now and then whether it is to end. */
 int stream_socket_look(int fd);
-
-/* As many descriptors as the process may have. */
-void stream_files_allow(void);
 
 enum { STREAM_LOOK_MS = 50 };
 

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "lab/load/side.h"
 #include "lab/load/stream_socket.h"
 #include "lab/load/stream_worker.h"
 
@@ -24,24 +25,15 @@ struct sender {
 	int64_t look;
 };
 
-static uint32_t retransmits_of(int fd)
-{
-	struct tcp_info info = {0};
-	socklen_t length = sizeof(info);
-
-	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) ? 0 : info.tcpi_total_retrans;
-}
-
 /* Once an interval, from the first step on in which there is something to send. */
 static void look_at_tcp(struct sender *s, const struct stream_moment *m)
 {
 	struct stream_worker *w = s->w;
 
-	if (m->step == STREAM_WARM) {
+	if (m->step == STREAM_WARM)
 		return;
-	}
 	for (unsigned i = 0; !s->look && i < w->flows; i++)
-		w->out[i]->retransmits = retransmits_of(w->out[i]->fd);
+		w->out[i]->retransmits = side_retransmits(w->out[i]->fd);
 	if (m->now < s->look)
 		return;
 	for (unsigned i = 0; s->look && i < w->flows && i < RTT_FLOWS_MAX; i++) {
@@ -155,7 +147,7 @@ void stream_tcp_send(struct stream_worker *w)
 	for (unsigned i = 0; i < w->flows; i++) {
 		uint32_t before = w->out[i]->retransmits;
 
-		w->out[i]->retransmits = retransmits_of(w->out[i]->fd) - before;
+		w->out[i]->retransmits = side_retransmits(w->out[i]->fd) - before;
 		shutdown(w->out[i]->fd, SHUT_WR);
 	}
 	if (s.epoll >= 0)

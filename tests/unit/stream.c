@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Streams over the loopback: every datagram and byte is accounted for. */
+#include "test.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <lab/clock.h>
+#include <lab/load/load.h>
+
+#define MS NSEC_PER_MSEC
+
+static struct load_place place = {.netns = -1, .address = "127.0.0.1"};
+static void *server, *client;
+static json_t *result;
+
+static struct load_config config_of(enum load_protocol protocol, enum load_direction direction)
+{
+	return (struct load_config){
+		.kind = LOAD_STREAM,
+		.protocol = protocol,
+		.direction = direction,
+		.flows = 4,
+		.threads = 2,
+		.server_threads = 1,
+		.timeout = 5 * NSEC_PER_SEC,
+		.interval = 20 * MS,
+		.rate = protocol == LOAD_UDP ? 1000 : 0,
+		.sizes = 2,
+		.size = {100, 700},
+	};
+}
+
+static void server_start(struct load_config *config)
+{
+	struct error err = {0};
+	int ret;
+
+	assert_int_equal(load_stream.check(config, &err), 0);
+	/* Another test may have the port. */
+	for (int i = 0; i < 100; i++) {
+		ret = load_stream.server_start(config, &place, &server, &err);
+		if (ret != -EADDRINUSE)
+			break;
+		place.port += 8;
+	}
+	if (ret)
+		fail_msg("%s", err.text);
+}
+
+static void both_start(struct load_config *config)
+{
+	struct error err = {0};
+
+	server_start(config);
+	if (load_stream.client_start(config, &place, &client, &err))
+		fail_msg("%s", err.text);
+}
+
+static int run_stop(void **state)
+{
+	(void)state;
+	if (client)
+		load_stream.client_stop(client, NULL, NULL);
+	if (server)
+		load_stream.server_stop(server, NULL);
+	client = server = NULL;
+	json_decref(result);
+	result = NULL;
+	return 0;
+}
+
+static int client_stop(struct error *err)
+{
+	int ret = load_stream.client_stop(client, &result, err);
+
+	client = NULL;
+	assert_non_null(result);
+	return ret;
+}
+
+static void measure(int64_t duration)
+{
+	struct error err = {0};
+
+	load_stream.client_measure(client, duration);
+	clock_sleep(duration);
+	if (client_stop(&err))
+		fail_msg("%s", err.text);
+}
+
+static const json_t *at(const json_t *o, const char *key)
+{
+	const json_t *value = json_object_get(o, key);
+
+	if (!value)
+		fail_msg("no key %s", key);
+	return value;
+}
+
+static uint64_t count(const json_t *o, const char *key)
+{
+	const json_t *value = at(at(o, "counts"), key);
+
+	assert_true(json_is_integer(value));
+	return (uint64_t)json_integer_value(value);
+}
+
+static double rate(const json_t *o, const char *key)
+{
+	const json_t *value = at(at(o, "rates"), key);
+
+	assert_true(json_is_number(value) && isfinite(json_number_value(value)));
+	return json_number_value(value);
+}
+
+static double series_sum(const char *key)
+{
+	const json_t *array = at(at(result, "series"), key), *value;
+	double sum = 0;
+	size_t i;
+
+	json_array_foreach((json_t *)array, i, value) sum += json_number_value(value);
+	return sum;
+}
+
+static double bits_of(const char *series)
+{
+	return series_sum(series) * 1e6 * json_number_value(at(at(result, "series"), "interval_s"));
+}
+
+static void assert_valid(void)
+{
+	if (!json_is_true(at(result, "valid")) &&
+	    /* A busy machine makes the sender late; that is all that may be wrong. */
+	    !strstr(json_string_value(at(result, "invalid")), "the sender was late"))
+		fail_msg("%s", json_string_value(at(result, "invalid")));
+}
+
+static void assert_steps_add_up(const char *key)
+{
+	uint64_t sum = 0;
+	const json_t *step;
+	size_t i;
+
+	json_array_foreach((json_t *)at(result, "steps"), i, step) sum += count(step, key);
+	assert_int_equal(sum, count(result, key));
+}
+
+static void datagrams_are_accounted_for(void **state)
+{
+	static const enum load_direction directions[] = {LOAD_UP, LOAD_DOWN, LOAD_BOTH};
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		struct load_config config = config_of(LOAD_UDP, directions[i]);
+		unsigned ways = directions[i] == LOAD_BOTH ? 2 : 1;
+		json_t *served = NULL;
+		uint64_t sent;
+
+		both_start(&config);
+		clock_sleep(20 * MS);
+		measure(200 * MS);
+		assert_valid();
+		sent = count(result, "sent");
+		/* Nothing is dropped where there is no more than fits into a buffer at once. */
+		assert_in_range(sent, 150 * ways, 210 * ways);
+		assert_int_equal(count(result, "received"), sent);
+		assert_int_equal(count(result, "lost"), 0);
+		assert_int_equal(count(result, "reordered"), 0);
+		assert_int_equal(count(result, "duplicated"), 0);
+		assert_int_equal(count(result, "send_errors"), 0);
+		assert_steps_add_up("sent");
+		assert_steps_add_up("received");
+		assert_steps_add_up("bytes_sent");
+		assert_steps_add_up("bytes_received");
+		assert_int_equal(series_sum("lost"), 0);
+		assert_true(fabs(bits_of("sent_mbit") - 8.0 * (double)count(result, "bytes_sent")) <
+			    1);
+		/* What came after the end is in no interval. */
+		assert_true(bits_of("received_mbit") <
+			    8.0 * (double)count(result, "bytes_received") + 1);
+		if (!count(result, "late"))
+			assert_true(fabs(bits_of("received_mbit") -
+					 8.0 * (double)count(result, "bytes_received")) < 1);
+		assert_true(fabs(rate(result, "sent_datagrams") * 0.2 - (double)sent) < 0.01);
+		load_stream.server_stop(server, &served);
+		server = NULL;
+		/* With those of the warm-up. */
+		if (directions[i] != LOAD_DOWN)
+			assert_true(count(served, "received") > sent / ways);
+		if (directions[i] != LOAD_UP)
+			assert_true(count(served, "sent") > sent / ways);
+		json_decref(served);
+		run_stop(NULL);
+	}
+}
+
+/* Each step has its size, and its share of the time. */
+static void steps_have_their_sizes(void **state)
+{
+	struct load_config config = config_of(LOAD_UDP, LOAD_UP);
+	const json_t *steps;
+
+	(void)state;
+	both_start(&config);
+	measure(200 * MS);
+	steps = at(result, "steps");
+	assert_int_equal(json_array_size(steps), 2);
+	for (unsigned i = 0; i < 2; i++) {
+		const json_t *step = json_array_get(steps, i);
+		uint64_t size = config.size[i];
+		char name[16];
+
+		snprintf(name, sizeof(name), "%u", config.size[i]);
+		assert_string_equal(json_string_value(at(step, "name")), name);
+		assert_true(fabs(json_number_value(at(step, "from_s")) - 0.1 * i) < 1e-9);
+		assert_true(fabs(json_number_value(at(step, "duration_s")) - 0.1) < 1e-9);
+		assert_true(count(step, "sent") > 0);
+		assert_int_equal(count(step, "bytes_sent"), size * count(step, "sent"));
+		assert_int_equal(count(step, "bytes_received"), size * count(step, "received"));
+	}
+}
+
+/* As fast as it goes, with and without batches: more than fits may be sent. */
+static void a_flood_is_accounted_for(void **state)
+{
+	static const unsigned batches[] = {0, 64};
+	static const unsigned flows[] = {1, 100};
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		struct load_config config = config_of(LOAD_UDP, i % 2 ? LOAD_BOTH : LOAD_UP);
+
+		config.rate = 0;
+		config.batch = batches[i / 2];
+		config.flows = flows[i % 2];
+		config.size[0] = 16;
+		both_start(&config);
+		measure(100 * MS);
+		assert_true(json_is_true(at(result, "valid")));
+		assert_true(count(result, "sent") > 100);
+		assert_int_equal(count(result, "sent"),
+				 count(result, "received") + count(result, "lost"));
+		assert_int_equal(count(result, "duplicated"), 0);
+		assert_int_equal(series_sum("lost"), count(result, "lost"));
+		assert_steps_add_up("lost");
+		assert_true(rate(result, "received_mbit") <= rate(result, "sent_mbit"));
+		run_stop(NULL);
+	}
+}
+
+static void tcp_is_accounted_for(void **state)
+{
+	static const enum load_direction directions[] = {LOAD_UP, LOAD_DOWN, LOAD_BOTH};
+
+	(void)state;
+	for (unsigned i = 0; i < 6; i++) {
+		struct load_config config = config_of(LOAD_TCP, directions[i / 2]);
+		uint64_t sent, received;
+
+		if (i % 2)
+			config.flows = config.threads = 1;
+		both_start(&config);
+		clock_sleep(10 * MS);
+		measure(100 * MS);
+		assert_true(json_is_true(at(result, "valid")));
+		assert_int_equal(count(result, "bytes_lost"), 0);
+		assert_int_equal(count(result, "broken"), 0);
+		sent = count(result, "bytes_sent");
+		received = count(result, "bytes_received");
+		assert_true(sent > 0 && received > 0);
+		assert_steps_add_up("bytes_sent");
+		assert_steps_add_up("bytes_received");
+		assert_true(fabs(bits_of("sent_mbit") - 8.0 * (double)sent) < 1);
+		assert_true(fabs(bits_of("received_mbit") - 8.0 * (double)received) < 1);
+		assert_true(json_is_integer(at(at(result, "counts"), "retransmits")));
+		run_stop(NULL);
+	}
+}
+
+static void other_parameters_are_refused(void **state)
+{
+	struct load_config config = config_of(LOAD_UDP, LOAD_UP);
+	struct error err = {0};
+
+	(void)state;
+	server_start(&config);
+	config.flows = 5;
+	assert_int_equal(load_stream.client_start(&config, &place, &client, &err), -EPROTO);
+	client = NULL;
+	assert_non_null(strstr(err.text, "flows"));
+	assert_non_null(strstr(err.text, "5"));
+	assert_non_null(strstr(err.text, "4"));
+	/* It goes on serving those that agree. */
+	config.flows = 4;
+	assert_int_equal(load_stream.client_start(&config, &place, &client, &err), 0);
+}
+
+static void one_client_after_another(void **state)
+{
+	struct load_config config = config_of(LOAD_UDP, LOAD_BOTH);
+	struct error err = {0};
+	void *second;
+
+	(void)state;
+	both_start(&config);
+	assert_int_equal(load_stream.client_start(&config, &place, &second, &err), -EBUSY);
+	measure(50 * MS);
+	json_decref(result);
+	assert_int_equal(load_stream.client_start(&config, &place, &client, &err), 0);
+	measure(50 * MS);
+	assert_valid();
+	assert_int_equal(count(result, "lost"), 0);
+	/* One that leaves without a word. */
+	assert_int_equal(load_stream.client_start(&config, &place, &client, &err), 0);
+	load_stream.client_stop(client, NULL, NULL);
+	json_decref(result);
+	assert_int_equal(load_stream.client_start(&config, &place, &client, &err), 0);
+	measure(50 * MS);
+	assert_valid();
+}
+
+static void nothing_measured_is_null(void **state)
+{
+	static const enum load_protocol protocols[] = {LOAD_TCP, LOAD_UDP};
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct load_config config = config_of(protocols[i], LOAD_BOTH);
+		struct error err = {0};
+
+		both_start(&config);
+		assert_int_equal(client_stop(&err), 0);
+		assert_true(json_is_false(at(result, "valid")));
+		assert_string_equal(json_string_value(at(result, "invalid")),
+				    "nothing was measured");
+		assert_int_equal(count(result, "bytes_sent"), 0);
+		assert_true(json_is_null(at(at(result, "rates"), "sent_mbit")));
+		assert_true(json_is_null(at(at(result, "rates"), "received_mbit")));
+		assert_int_equal(json_array_size(at(at(result, "series"), "sent_mbit")), 0);
+		run_stop(NULL);
+	}
+}
+
+/* Ctrl-C: what was measured until then is there. */
+static void an_early_stop_keeps_what_there_is(void **state)
+{
+	struct load_config config = config_of(LOAD_UDP, LOAD_BOTH);
+	struct error err = {0};
+	double duration;
+
+	(void)state;
+	both_start(&config);
+	load_stream.client_measure(client, 3600 * NSEC_PER_SEC);
+	clock_sleep(100 * MS);
+	assert_int_equal(client_stop(&err), 0);
+	assert_true(json_is_false(at(result, "valid")));
+	assert_non_null(strstr(json_string_value(at(result, "invalid")), "stopped after"));
+	duration = json_number_value(at(result, "duration_s"));
+	assert_true(duration > 0.05 && duration < 3600);
+	assert_true(count(result, "sent") > 10);
+	assert_int_equal(count(result, "sent"), count(result, "received") + count(result, "lost"));
+	/* The second step never began. */
+	assert_true(
+		json_is_null(at(at(json_array_get(at(result, "steps"), 1), "rates"), "sent_mbit")));
+}
+
+/* A server in a process of its own, to be killed. */
+static pid_t server_fork(struct load_config *config)
+{
+	int up[2];
+	pid_t pid;
+	uint16_t port;
+
+	assert_int_equal(pipe(up), 0);
+	pid = fork();
+	if (!pid) {
+		server_start(config);
+		if (write(up[1], &place.port, sizeof(place.port)) == sizeof(place.port))
+			pause();
+		_exit(1);
+	}
+	assert_int_equal(read(up[0], &port, sizeof(port)), sizeof(port));
+	place.port = port;
+	close(up[0]);
+	close(up[1]);
+	return pid;
+}
+
+static void a_killed_server_ends_the_run(void **state)
+{
+	static const enum load_protocol protocols[] = {LOAD_TCP, LOAD_UDP};
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		struct load_config config =
+			config_of(protocols[i / 2], i % 2 ? LOAD_UP : LOAD_BOTH);
+		struct error err = {0};
+		const json_t *counts;
+		pid_t pid;
+		int ret;
+
+		assert_int_equal(load_stream.check(&config, &err), 0);
+		config.rate *= 10;
+		pid = server_fork(&config);
+		assert_int_equal(load_stream.client_start(&config, &place, &client, &err), 0);
+		load_stream.client_measure(client, 100 * MS);
+		clock_sleep(50 * MS);
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		clock_sleep(50 * MS);
+		ret = client_stop(&err);
+		assert_int_equal(ret, -ECONNRESET);
+		assert_non_null(strstr(err.text, "127.0.0.1 port"));
+		assert_true(json_is_false(at(result, "valid")));
+		assert_non_null(strstr(json_string_value(at(result, "invalid")), "server"));
+		counts = at(result, "counts");
+		/* What only the server knew is not known. */
+		if (config.direction == LOAD_UP) {
+			assert_true(json_is_integer(at(counts, "sent")));
+			assert_true(json_is_null(at(counts, "bytes_received")));
+		}
+		assert_true(json_is_null(
+			at(counts, protocols[i / 2] == LOAD_UDP ? "lost" : "bytes_lost")));
+		run_stop(NULL);
+	}
+}
+
+static void nobody_there_is_said(void **state)
+{
+	struct load_config config = config_of(LOAD_UDP, LOAD_UP);
+	struct error err = {0};
+
+	(void)state;
+	server_start(&config);
+	load_stream.server_stop(server, NULL);
+	server = NULL;
+	assert_int_equal(load_stream.client_start(&config, &place, &client, &err), -ECONNREFUSED);
+	client = NULL;
+	assert_non_null(strstr(err.text, "127.0.0.1 port"));
+}
+
+static void threads_are_told(void **state)
+{
+	struct load_config config = config_of(LOAD_UDP, LOAD_BOTH);
+	pid_t tids[LOAD_TIDS_MAX];
+	struct load_progress progress;
+
+	(void)state;
+	both_start(&config);
+	assert_int_equal(load_stream.client_threads(client, tids), 4);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(kill(tids[i], 0), 0);
+	assert_int_equal(load_stream.server_threads(server, tids), 2);
+	for (int i = 0; i < 500; i++) {
+		json_t *read;
+
+		clock_sleep(10 * MS);
+		load_stream.client_progress(client, &progress);
+		read = load_stream.server_read(server);
+		if (progress.done && count(read, "sent") && count(read, "received"))
+			i = 1000;
+		json_decref(read);
+	}
+	assert_true(progress.done > 0);
+	assert_string_equal(progress.unit, "datagrams received");
+}
+
+static void what_cannot_be_is_named(void **state)
+{
+	struct error err = {0};
+	struct load_config config = config_of(LOAD_UDP, LOAD_UP);
+
+	(void)state;
+	config.size[1] = 15;
+	assert_int_equal(load_stream.check(&config, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "sizes: datagrams of 15 B"));
+	config.size[1] = 65508;
+	assert_int_equal(load_stream.check(&config, &err), -EINVAL);
+	config.size[1] = config.size[0];
+	assert_int_equal(load_stream.check(&config, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "twice"));
+	config = config_of(LOAD_UDP, LOAD_UP);
+	config.batch = 65;
+	assert_int_equal(load_stream.check(&config, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "batch"));
+	config = config_of(LOAD_TCP, LOAD_UP);
+	config.rate = 10;
+	assert_int_equal(load_stream.check(&config, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "rate"));
+	config.rate = 0;
+	config.size[0] = 0;
+	assert_int_equal(load_stream.check(&config, &err), -EINVAL);
+	config = (struct load_config){.kind = LOAD_STREAM, .protocol = LOAD_UDP};
+	assert_int_equal(load_stream.check(&config, &err), 0);
+	assert_int_equal(config.sizes, 1);
+	assert_int_equal(config.size[0], 1472);
+	assert_int_equal(config.threads, 1);
+	assert_int_equal(config.server_threads, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(a_killed_server_ends_the_run, run_stop),
+		cmocka_unit_test_teardown(datagrams_are_accounted_for, run_stop),
+		cmocka_unit_test_teardown(steps_have_their_sizes, run_stop),
+		cmocka_unit_test_teardown(a_flood_is_accounted_for, run_stop),
+		cmocka_unit_test_teardown(tcp_is_accounted_for, run_stop),
+		cmocka_unit_test_teardown(other_parameters_are_refused, run_stop),
+		cmocka_unit_test_teardown(one_client_after_another, run_stop),
+		cmocka_unit_test_teardown(nothing_measured_is_null, run_stop),
+		cmocka_unit_test_teardown(an_early_stop_keeps_what_there_is, run_stop),
+		cmocka_unit_test_teardown(nobody_there_is_said, run_stop),
+		cmocka_unit_test_teardown(threads_are_told, run_stop),
+		cmocka_unit_test_teardown(what_cannot_be_is_named, run_stop),
+	};
+
+	place.port = (uint16_t)(20000 + getpid() % 20000);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
