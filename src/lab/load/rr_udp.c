@@ -115,7 +115,7 @@ static struct rr_request *request_of(struct rr_worker *w, const struct rr_flow *
 	return memcmp(&first, &tag, w->tag) ? NULL : r;
 }
 
-static void response_take(struct rr_worker *w, struct rr_flow *f, const uint8_t *data, size_t n,
+static bool response_take(struct rr_worker *w, struct rr_flow *f, const uint8_t *data, size_t n,
 			  int64_t now)
 {
 	struct rr_request *r = request_of(w, f, data, n);
@@ -123,6 +123,7 @@ static void response_take(struct rr_worker *w, struct rr_flow *f, const uint8_t 
 	/* One that is too late was counted as lost. */
 	if (r)
 		rr_request_end(w, f, r, now);
+	return r;
 }
 
 /* What there is, in vectors; with one request under way: until it is answered. */
@@ -132,6 +133,7 @@ void rr_udp_read(struct rr_worker *w, struct rr_flow *f, int flags)
 	struct rr_vector *v = w->vector;
 
 	while (f->under_way) {
+		bool ours = false;
 		int64_t now;
 		int n = 1;
 
@@ -151,10 +153,14 @@ void rr_udp_read(struct rr_worker *w, struct rr_flow *f, int flags)
 			continue;
 		w->now = now = clock_now();
 		for (int i = 0; i < n; i++)
-			response_take(w, f, v->data + (size_t)i * v->slot, v->message[i].msg_len,
-				      now);
+			ours = response_take(w, f, v->data + (size_t)i * v->slot,
+					     v->message[i].msg_len, now);
 		rr_flow_next(w, f, now);
-		if (most > 1 ? n < (int)most : f->under_way && !w->client->open)
+		/*
+		 * Behind one that was too late there may be ours, and of that no edge tells again.
+		 * Behind ours is only what is too late: it is read when the next one comes.
+		 */
+		if (most > 1 ? n < (int)most : ours)
 			return;
 	}
 }
