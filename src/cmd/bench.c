@@ -10,6 +10,8 @@ static const struct bench_command *const benches[] = {
 	&bench_core,
 	&bench_peers,
 	&bench_delivery,
+	&bench_compare,
+	&bench_report,
 };
 
 /* Takes what is no name above, a specification's, and --list. */

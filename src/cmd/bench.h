@@ -16,8 +16,8 @@ struct bench_command {
 	int (*run)(const struct bench_command *command, int argc, char **argv);
 };
 
-extern const struct bench_command bench_core, bench_delivery, bench_peers, bench_pollers,
-	bench_spec;
+extern const struct bench_command bench_compare, bench_core, bench_delivery, bench_peers,
+	bench_pollers, bench_report, bench_spec;
 
 /* What a command makes lies here. */
 #define BENCH_RUNDIR "/run/napier"

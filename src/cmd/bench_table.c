@@ -2,17 +2,14 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <lab/report/words.h>
 
 #include <cmd/bench_table.h>
+#include <cmd/lines.h>
 #include <cmd/table.h>
 
 enum {
-	COLUMNS_DEFAULT = 120,
-	COLUMNS_LEAST = 60,
 	COLUMNS_WIDE = 150, /* from here on there is room for more */
 	NAME_LEAST = 12,
 	CELL_MAX = 64,
@@ -31,21 +28,6 @@ struct column {
 	const char *title;
 	void (*cell)(const struct place *place, char text[CELL_MAX], enum colour *colour);
 };
-
-static unsigned columns_find(FILE *out)
-{
-	const char *said = getenv("COLUMNS");
-	struct winsize size;
-	long n = 0;
-
-	if (isatty(fileno(out)) && !ioctl(fileno(out), TIOCGWINSZ, &size))
-		n = size.ws_col;
-	if (!n && said)
-		n = strtol(said, NULL, 10);
-	if (n <= 0 || n > 1000)
-		n = COLUMNS_DEFAULT;
-	return (unsigned)(n < COLUMNS_LEAST ? COLUMNS_LEAST : n);
-}
 
 __attribute__((format(printf, 2, 3))) static void cell_say(char text[CELL_MAX], const char *format,
 							   ...)
@@ -242,15 +224,6 @@ struct sheet {
 	char title[CELLS][CELL_MAX];
 };
 
-static unsigned width_of(const char *text)
-{
-	unsigned n = 0;
-
-	for (; *text; text++)
-		n += (*text & 0xc0) != 0x80;
-	return n;
-}
-
 /* Short ones, for a terminal. */
 static const char *title_of(const struct group *group)
 {
@@ -306,35 +279,18 @@ static unsigned sheet_width(const struct sheet *sheet)
 
 	for (unsigned c = 0; c < CELLS; c++) {
 		const char *title = sheet->title[c];
-		unsigned width = width_of(title + (*title == '<'));
+		unsigned width = lines_width(title + (*title == '<'));
 
 		if (!sheet->shown[c])
 			continue;
 		for (unsigned r = 0; r < sheet->rows; r++) {
-			unsigned n = width_of(sheet->line[r].cell[c]);
+			unsigned n = lines_width(sheet->line[r].cell[c]);
 
 			width = n > width ? n : width;
 		}
 		all += width + GAP;
 	}
 	return all;
-}
-
-/* Cut with a sign that it was, at a whole character. */
-static void name_cut(const char *name, unsigned width, char *out, size_t size)
-{
-	size_t i = 0, n = 0;
-
-	if (width_of(name) <= width) {
-		snprintf(out, size, "%s", name);
-		return;
-	}
-	while (name[i] && i + 4 < size) {
-		if ((name[i] & 0xc0) != 0x80 && ++n == width)
-			break;
-		i++;
-	}
-	snprintf(out, size, "%.*s…", (int)i, name);
 }
 
 static void sheet_print(const struct sheet *sheet, unsigned columns, FILE *out)
@@ -351,8 +307,8 @@ static void sheet_print(const struct sheet *sheet, unsigned columns, FILE *out)
 	}
 	table = table_create(n, titles);
 	for (unsigned r = 0; table && r < sheet->rows; r++) {
-		name_cut(sheet->line[r].name, room, name, sizeof(name));
-		table_cell(table, COLOUR_NONE, "%s", name);
+		table_cell(table, COLOUR_NONE, "%s",
+			   lines_cut(sheet->line[r].name, room, name, sizeof(name)));
 		for (unsigned c = 0; c < CELLS; c++) {
 			if (sheet->shown[c])
 				table_cell(table, sheet->line[r].colour[c], "%s",
@@ -360,45 +316,6 @@ static void sheet_print(const struct sheet *sheet, unsigned columns, FILE *out)
 		}
 	}
 	table_print(table, out);
-}
-
-/* Broken at blanks; from the second line on behind `indent`. */
-static void text_wrap(const char *text, unsigned columns, unsigned indent, FILE *out)
-{
-	unsigned at = 0;
-
-	while (*text) {
-		size_t length = strcspn(text, " \n");
-		unsigned width = 0;
-
-		for (size_t i = 0; i < length; i++)
-			width += (text[i] & 0xc0) != 0x80;
-		if (at && at + 1 + width > columns) {
-			fprintf(out, "\n%*s", (int)indent, "");
-			at = indent;
-		} else if (at) {
-			fputc(' ', out);
-			at++;
-		}
-		fwrite(text, 1, length, out);
-		at += width;
-		text += length;
-		text += strspn(text, " \n");
-	}
-	fputc('\n', out);
-}
-
-__attribute__((format(printf, 4, 5))) static void say(FILE *out, unsigned columns, unsigned indent,
-						      const char *format, ...)
-{
-	char *text = NULL;
-	va_list arguments;
-
-	va_start(arguments, format);
-	if (vasprintf(&text, format, arguments) >= 0)
-		text_wrap(text, columns, indent, out);
-	va_end(arguments);
-	free(text);
 }
 
 static const char *last_name(const char *path)
@@ -445,7 +362,7 @@ static void group_print(const struct results *results, const struct group *group
 		sheet_print(&sheet, columns, out);
 	}
 	if (last && strstr(last, "qual cores"))
-		text_wrap(last, columns, 0, out);
+		lines_say(out, columns, 0, "%s", last);
 	fputc('\n', out);
 	json_decref(sentences);
 	free(sheet.line);
@@ -459,37 +376,9 @@ static void skipped_print(const json_t *results, unsigned columns, FILE *out)
 	json_array_foreach(json_object_get(results, "systems"), i, system)
 	{
 		if (*text_of(system, "skipped"))
-			say(out, columns, 2, "Skipped: %s: %s.", system_name(system),
-			    text_of(system, "skipped"));
+			lines_say(out, columns, 2, "Skipped: %s: %s.", system_name(system),
+				  text_of(system, "skipped"));
 	}
-}
-
-/* Why a run does not count: once, however many there are with that reason. */
-static void faults_print(const json_t *results, unsigned columns, FILE *out)
-{
-	json_t *seen = json_object();
-	const json_t *run;
-	size_t i;
-
-	json_array_foreach(json_object_get(results, "runs"), i, run)
-	{
-		const char *why = text_of(run, "error");
-		bool failed = *why;
-		char key[1024];
-
-		if (!failed && run_valid(run))
-			continue;
-		if (!failed)
-			why = text_of(run, "invalid");
-		snprintf(key, sizeof(key), "%s\x1f%s\x1f%s", text_of(run, "system"),
-			 text_of(run, "workload"), why);
-		if (json_object_get(seen, key))
-			continue;
-		json_object_set_new(seen, key, json_true());
-		say(out, columns, 2, "%s: %s under %s: %s.", failed ? "Failed" : "Invalid",
-		    text_of(run, "system"), text_of(run, "workload"), *why ? why : "not said why");
-	}
-	json_decref(seen);
 }
 
 static void lines_print(const json_t *lines, const char *lead, unsigned columns, FILE *out)
@@ -502,7 +391,7 @@ static void lines_print(const json_t *lines, const char *lead, unsigned columns,
 		const char *text = json_string_value(line);
 
 		if (text)
-			say(out, columns, 2, "%s%s", lead, text);
+			lines_say(out, columns, 2, "%s%s", lead, text);
 	}
 }
 
@@ -510,16 +399,16 @@ static void head_print(const json_t *results, unsigned columns, FILE *out)
 {
 	const char *title = text_of(results, "title"), *question = text_of(results, "question");
 
-	say(out, columns, 0, "%s%s%s (%s length)", text_of(results, "name"), *title ? ": " : "",
-	    title, text_of(results, "length"));
+	lines_say(out, columns, 0, "%s%s%s (%s length)", text_of(results, "name"),
+		  *title ? ": " : "", title, text_of(results, "length"));
 	if (*question)
-		text_wrap(question, columns, 0, out);
+		lines_say(out, columns, 0, "%s", question);
 	fputc('\n', out);
 }
 
 void report_table(const json_t *results, FILE *out)
 {
-	unsigned columns = columns_find(out);
+	unsigned columns = lines_columns(out);
 	struct results of;
 	json_t *sentences;
 
@@ -531,15 +420,17 @@ void report_table(const json_t *results, FILE *out)
 	for (unsigned g = 0; g < of.groups; g++)
 		group_print(&of, &of.group[g], columns, out);
 	if (of.groups)
-		say(out, columns, 2,
-		    "rate, p99: the ratio to the base, and whether that is better or worse; none: "
-		    "no "
-		    "difference, unknown: one repeat. cores: CPUs' worth that all parties used; "
-		    "ns/op: "
-		    "their CPU time per operation; p/poll: packets a poll; -: not measured, or too "
-		    "few samples.");
+		lines_say(out, columns, 2,
+			  "rate, p99: the ratio to the base, and whether that is better or worse; "
+			  "none: "
+			  "no "
+			  "difference, unknown: one repeat. cores: CPUs' worth that all parties "
+			  "used; "
+			  "ns/op: "
+			  "their CPU time per operation; p/poll: packets a poll; -: not measured, "
+			  "or too "
+			  "few samples.");
 	skipped_print(results, columns, out);
-	faults_print(results, columns, out);
 	lines_print(json_object_get(results, "scaled"), "Scaled: ", columns, out);
 	lines_print(json_object_get(results, "notes"), "Note: ", columns, out);
 	fputc('\n', out);

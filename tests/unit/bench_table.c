@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <lab/report/report.h>
+#include <lab/report/summary.h>
+
 #include <cmd/bench_table.h>
 
 #include "results_fixture.h"
@@ -36,28 +39,17 @@ static unsigned widest(const char *text)
 	return most;
 }
 
-static void comparison_add(json_t *results, const char *system, const char *metric, double ratio,
-			   const char *verdict)
-{
-	json_array_append_new(json_object_get(results, "comparisons"),
-			      json_pack("{s:s, s:s, s:s, s:f, s:s}", "system", system, "workload",
-					"rr-1", "metric", metric, "ratio", ratio, "verdict",
-					verdict));
-}
-
 static json_t *fixture(void)
 {
 	json_t *results = results_fixture(&(struct fixture){.systems = 10,
 							    .workloads = 4,
-							    .repeats = 2,
+							    .repeats = 4,
 							    .samples = 2000,
 							    .faster = 1,
 							    .faults = true});
+	struct error err;
 
-	json_object_set_new(results, "comparisons", json_array());
-	comparison_add(results, "system-1", "rates.transactions", 2.37, "better");
-	comparison_add(results, "system-4", "rates.transactions", 0.74, "worse");
-	comparison_add(results, "system-4", "latency.service.p99", 0.94, "none");
+	assert_int_equal(summary_add(results, &err), 0);
 	return results;
 }
 
@@ -66,15 +58,16 @@ static void everything_is_in_the_table(void **state)
 	static const char *const said[] = {
 		"kernel, softirq",
 		"napier, busy-poll",
-		"2.37x better",
-		"0.74x worse",
-		"0.94x none",
+		"x better",
+		"x worse",
+		"x none",
+		"x unknown",
 		"a: one core",
 		"response time in us",
 		"Skipped: kernel, threaded busy-poll",
 		"since Linux 6.19",
-		"Invalid: system-5 under rr-open",
-		"Failed: system-3 under rr-1: server",
+		"is invalid: the client was late: 431",
+		"failed: server: it ended by signal 9",
 		"Scaled: CPU 3",
 		"Note: No hardware counters",
 		"GRO",
@@ -128,12 +121,50 @@ static void nothing_measured_is_said(void **state)
 	json_decref(results);
 }
 
+static char *compared(const json_t *a, const json_t *b)
+{
+	json_t *comparison = NULL;
+	struct error err = {0};
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	setenv("COLUMNS", "120", 1);
+	assert_int_equal(report_compare(a, b, &comparison, &err), 0);
+	report_compare_table(comparison, out);
+	fclose(out);
+	json_decref(comparison);
+	return text;
+}
+
+static void what_differs_is_in_the_comparison(void **state)
+{
+	json_t *a = fixture(), *b = fixture();
+	json_t *environment = json_object_get(b, "environment");
+	char *text;
+
+	(void)state;
+	json_object_set_new(b, "specification", json_string("other"));
+	json_object_set_new(json_object_get(environment, "kernel"), "release", json_string("6.18"));
+	text = compared(a, b);
+	assert_non_null(strstr(text, "WARNING: The specification's text is not the same"));
+	assert_non_null(strstr(text, "kernel.release: A \"6.12.9-amd64\", B \"6.18\""));
+	assert_non_null(strstr(text, "1.00x"));
+	assert_null(strstr(text, "better\n"));
+	assert_null(strstr(text, "worse\n"));
+	assert_true(widest(text) <= 120);
+	free(text);
+	json_decref(a);
+	json_decref(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(everything_is_in_the_table),
 		cmocka_unit_test(long_names_are_cut),
 		cmocka_unit_test(nothing_measured_is_said),
+		cmocka_unit_test(what_differs_is_in_the_comparison),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,7 +53,7 @@ expect 'napier port ' add remove
 expect 'napier port add tap:x p' poller= priority= pvid=
 expect "napier stop --run-dir $directory --name " one
 expect 'napier stop x'
-expect 'napier bench ' pollers core peers delivery
+expect 'napier bench ' pollers core peers delivery compare report
 expect 'napier bench pollers -' --json --only --quick --help
 expect 'napier bench pollers --only w' wake workers
 expect 'napier bench core --only ' cost event wake packet hash gro udp

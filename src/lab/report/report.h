@@ -29,9 +29,9 @@ int report_flent(const json_t *results, const char *directory, struct error *err
 int report_read(const char *path, json_t **results, struct error *err);
 
 /*
- * Two results of one specification: matched by system and workload. Differences inside the
- * intervals are none. The JSON is of {"metrics": […], "only_a", "only_b", "environment": what
- * differs}.
+ * Two results, matched by system and workload; *out is for json_decref and has what docs/results.md
+ * says. Differences inside the intervals are none, and both are taken as sets of their own, since
+ * they were not measured in turn. -ENODATA: they have nothing in common. Both need a "summary".
  */
 int report_compare(const json_t *a, const json_t *b, json_t **out, struct error *err);
 

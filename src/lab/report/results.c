@@ -138,6 +138,14 @@ const json_t *results_comparison(const struct results *results, const char *syst
 	return json_object_get(results->comparisons, key_of(key, system, workload, path));
 }
 
+const json_t *results_summary(const struct results *results, const char *system,
+			      const char *workload, const char *path)
+{
+	char key[KEY_MAX];
+
+	return json_object_get(results->summary, key_of(key, system, workload, path));
+}
+
 static int ascending(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -173,8 +181,7 @@ static bool metric_measure(const json_t *runs, const char *path, struct metric *
 bool results_metric(const struct results *results, const char *system, const char *workload,
 		    const char *path, struct metric *out)
 {
-	char key[KEY_MAX];
-	const json_t *o = json_object_get(results->summary, key_of(key, system, workload, path));
+	const json_t *o = results_summary(results, system, workload, path);
 	double n = 0;
 
 	memset(out, 0, sizeof(*out));

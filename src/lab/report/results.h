@@ -63,6 +63,9 @@ bool path_number(const json_t *o, const char *path, double *out);
 /* From the summary, or else the median of the runs themselves. False: not measured. */
 bool results_metric(const struct results *results, const char *system, const char *workload,
 		    const char *path, struct metric *out);
+/* Its entry of the summary; NULL: there is none. */
+const json_t *results_summary(const struct results *results, const char *system,
+			      const char *workload, const char *path);
 /* With its base; NULL: not compared. */
 const json_t *results_comparison(const struct results *results, const char *system,
 				 const char *workload, const char *path);

@@ -416,15 +416,8 @@ static void sure_sentence(const struct results *results, const struct census *ce
 		     all, count[VERDICT_BETTER], count[VERDICT_WORSE], count[VERDICT_NONE],
 		     count[VERDICT_UNKNOWN] ? ", and the rest cannot be told" : "");
 	balance_sentences(results, sentences);
-	if (census->most <= 1)
-		sentence_add(sentences, "Each was measured once, so no difference is established: "
-					"repeat it, in full length.");
-	else if (census->least < 4)
-		sentence_add(sentences,
-			     "With %u to %u valid repeats an interval is the range of few values: "
-			     "take small differences as hints.",
-			     census->least, census->most);
-	else
+	/* With fewer a note of summary_add says what an interval is worth. */
+	if (census->least >= 6)
 		sentence_add(sentences,
 			     "Medians of %u to %u valid repeats, with 95%% bootstrap intervals; a "
 			     "difference whose interval has 1 in it is none.",

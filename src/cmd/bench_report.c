@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <lab/report/report.h>
+#include <lab/report/summary.h>
+
+#include <cmd/bench.h>
+#include <cmd/bench_table.h>
+
+/* A directory itself, of a file the one it is in. */
+static const char *directory_of(const char *path, char out[PATH_MAX])
+{
+	struct stat status;
+	char *slash;
+
+	snprintf(out, PATH_MAX, "%s", path);
+	if (!stat(path, &status) && S_ISDIR(status.st_mode))
+		return out;
+	slash = strrchr(out, '/');
+	if (slash)
+		slash[slash == out] = 0;
+	return slash ? out : ".";
+}
+
+/* results.json is only read, but for a directory of its own (-o). */
+static int files_write(const json_t *results, const char *path, const char *directory)
+{
+	char beside[PATH_MAX], page[PATH_MAX + 16];
+	struct error err;
+
+	if (directory) {
+		if (report_write(results, directory, &err))
+			return complain("%s", err.text);
+		snprintf(page, sizeof(page), "%s/report.html", directory);
+	} else {
+		snprintf(page, sizeof(page), "%s/report.html", directory_of(path, beside));
+		if (report_html(results, page, &err))
+			return complain("%s", err.text);
+	}
+	fprintf(stderr, "%s\n", page);
+	return DONE;
+}
+
+static int report(const char *path, const char *directory)
+{
+	json_t *results;
+	struct error err;
+	int rc;
+
+	if (report_read(path, &results, &err))
+		return complain("%s", err.text);
+	rc = summary_add(results, &err) ? complain("%s: %s", path, err.text) : DONE;
+	if (!rc) {
+		report_table(results, stdout);
+		fflush(stdout);
+		rc = files_write(results, path, directory);
+	}
+	json_decref(results);
+	return rc;
+}
+
+static int run(const struct bench_command *command, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"output", required_argument, NULL, 'o'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+	const char *directory = NULL;
+	int option;
+
+	while ((option = getopt_long(argc, argv, ":o:h", options, NULL)) != -1) {
+		if (option != 'o')
+			return bench_option(command, option, argv);
+		directory = optarg;
+	}
+	if (argc - optind != 1)
+		return misused("bench report: it takes results: a file, or a directory that napier "
+			       "bench wrote");
+	return report(argv[optind], directory);
+}
+
+const struct bench_command bench_report = {
+	.name = "report",
+	.summary = "make a report again from its results",
+	.usage = "Usage: napier bench report [OPTION…] FILE|DIR\n"
+		 "Prints the table of results.json, and makes report.html beside it again.\n\n"
+		 "  -o, --output DIR     all files of the report, into this directory\n"
+		 "  -h, --help           this text\n",
+	.run = run,
+};
