@@ -32,7 +32,6 @@ struct worker {
 	pthread_t thread;
 	_Atomic pid_t tid;
 	bool spins;
-	int64_t enough;	      /* ends by itself after so much; 0: does not */
 	_Atomic int64_t used; /* when it has ended */
 	_Atomic bool stop;
 };
@@ -45,8 +44,6 @@ static void *worker_run(void *arg)
 	while (!atomic_load(&w->stop)) {
 		if (!w->spins)
 			clock_sleep(MS);
-		if (w->enough && clock_read(CLOCK_THREAD_CPUTIME_ID) > w->enough)
-			break;
 	}
 	atomic_store(&w->used, clock_read(CLOCK_THREAD_CPUTIME_ID));
 	return NULL;
@@ -89,8 +86,10 @@ static void thread_burns(pid_t tid, int64_t ns)
 {
 	int64_t until = cputime_thread(tid) + ns;
 
-	while (cputime_thread(tid) < until)
+	while (cputime_thread(tid) < until) {
+		assert_true(cputime_thread(tid) > 0); /* it lives */
 		clock_sleep(MS);
+	}
 }
 
 static void process_burns(pid_t pid, int64_t ns)
@@ -262,8 +261,7 @@ static void who_works_is_charged(void **state)
 /* Of a process: one that came and went in the window is in its sum. */
 static void what_ended_is_not_lost(void **state)
 {
-	struct worker first = {.spins = true, .enough = 60 * MS},
-		      second = {.spins = true, .enough = 60 * MS};
+	struct worker first = {.spins = true}, second = {.spins = true};
 	struct usage_config config = {.parties = 1};
 	struct usage *usage;
 	json_t *cpu;
@@ -275,14 +273,17 @@ static void what_ended_is_not_lost(void **state)
 	thread_burns(first.tid, 5 * MS);
 	usage_begin(usage);
 	worker_start(&second);
-	pthread_join(first.thread, NULL);
-	pthread_join(second.thread, NULL);
+	thread_burns(first.tid, 30 * MS);
+	thread_burns(second.tid, 60 * MS);
+	worker_stop(&first);
+	worker_stop(&second);
 	cpu = usage_end(usage, 0);
 	usage_close(usage);
 	assert_sane(cpu);
-	assert_true(gross(cpu, "client") >= second.used - LAG);
+	assert_true(gross(cpu, "client") >= 30 * MS + second.used - 2 * LAG);
 	/* They had no more than that, and this thread has slept in between. */
-	assert_true(threads_sum(cpu, "client", "gross_s") * 1e9 >= (double)(second.used - LAG));
+	assert_true(threads_sum(cpu, "client", "gross_s") * 1e9 >=
+		    (double)(30 * MS + second.used - 2 * LAG));
 	assert_true(fabs(threads_sum(cpu, "client", "gross_s") * 1e9 -
 			 (double)gross(cpu, "client")) < 10);
 	assert_true(json_is_null(json_object_get(cpu, "ns_per_operation")));
@@ -292,7 +293,7 @@ static void what_ended_is_not_lost(void **state)
 /* By name: the process's clock says what they had, as long as they were one party's. */
 static void named_ones_that_ended(void **state)
 {
-	struct worker first = {.spins = true, .enough = 150 * MS}, second = first, quiet = {0};
+	struct worker first = {.spins = true}, second = first, quiet = {0};
 	struct usage_config config = {.parties = 2};
 	struct usage *usage;
 	int64_t before;
@@ -305,12 +306,12 @@ static void named_ones_that_ended(void **state)
 	config.party[1] = (struct usage_party){"antagonist", 0, 1, {quiet.tid}};
 	usage = usage_make(&config);
 	usage_begin(usage);
-	before = cputime_thread(first.tid); /* 0: it has ended already */
-	pthread_join(first.thread, NULL);
+	before = cputime_thread(first.tid);
+	thread_burns(first.tid, 100 * MS);
+	worker_stop(&first);
 	cpu = usage_end(usage, 0);
 	assert_sane(cpu);
-	if (before)
-		assert_true(gross(cpu, "client") >= first.used - before - LAG);
+	assert_true(gross(cpu, "client") >= first.used - before - LAG);
 	assert_true(gross(cpu, "client") <= first.used + LAG);
 	json_decref(cpu);
 	usage_close(usage);
