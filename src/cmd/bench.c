@@ -14,16 +14,18 @@ static const struct bench_command *const benches[] = {
 	&bench_report,
 };
 
-/* Takes what is no name above, a specification's, and --list. */
-static const struct bench_command *const otherwise = &bench_spec;
-
 enum { BENCHES = sizeof(benches) / sizeof(*benches) };
 
 static const char usage_begin[] = "Usage: napier bench NAME [OPTION…]\n"
+				  "       napier bench SPECIFICATION|FILE [OPTION…]\n"
+				  "       napier bench --list\n"
 				  "Measures, and says what each choice costs.\n\n"
 				  "Names:\n";
-static const char usage_end[] = "\nnapier bench NAME --help tells more; so does man napier.\n\n"
-				"  -h, --help           this text\n";
+static const char usage_end[] =
+	"\nSpecifications are experiments in files: --list tells those that come with napier;\n"
+	"napier-spec(5) describes them. Options: --quick, --set KEY=VALUE, -H HOST, -o DIR, -j.\n"
+	"\nnapier bench NAME --help tells more; so does man napier.\n\n"
+	"  -h, --help           this text\n";
 
 int bench_option(const struct bench_command *command, int option, char **argv)
 {
@@ -106,12 +108,11 @@ static int bench_run(int argc, char **argv)
 		usage_print();
 		return DONE;
 	}
-	if (argc > 1 && otherwise)
-		return otherwise->run(otherwise, argc, argv);
 	if (argc > 1)
-		return misused("bench: \"%s\": it measures %s: see napier bench --help", argv[1],
-			       names_list(names, sizeof(names)));
-	return misused("bench: say what to measure: %s", names_list(names, sizeof(names)));
+		return bench_spec.run(&bench_spec, argc, argv);
+	return misused("bench: say what to measure: %s, or a specification: see napier bench "
+		       "--list",
+		       names_list(names, sizeof(names)));
 }
 
 const struct command command_bench = {

@@ -339,7 +339,9 @@ static int spec_run(const struct bench_command *command, int argc, char **argv)
 		int ret = spec_load(asked->name, asked->setting, asked->settings, &spec, &err);
 
 		if (ret) {
-			rc = ret == -ENOENT ? misused("%s", err.text) : complain("%s", err.text);
+			rc = ret == -ENOENT
+				     ? misused("%s; other names: see napier bench --help", err.text)
+				     : complain("%s", err.text);
 		} else {
 			set = set_json(asked);
 			rc = spec_go(asked, spec, words, set);

@@ -20,8 +20,9 @@ struct experiment {
 	struct experiment_progress progress;
 	int64_t begun;
 	json_t *results;
-	/* By system: bits of the workloads that it cannot run here. */
+	/* By system: bits of the workloads that it cannot run here, and why. */
 	uint32_t cannot[SPEC_SYSTEMS_MAX];
+	char *why[SPEC_SYSTEMS_MAX][SPEC_WORKLOADS_MAX];
 };
 
 static double seconds(int64_t ns)
@@ -68,13 +69,30 @@ static int look(void *arg, const char *phase, const struct load_progress *load)
 /* Of one that cannot be had the others' time is not spent on finding out again. */
 static void skip(struct experiment *x, unsigned s, unsigned w, const char *why)
 {
-	const struct spec_system *system = &x->spec->system[s];
-
 	x->cannot[s] |= 1u << w;
-	if (results_system_skip(x->results, x->spec, s, x->cannot[s], why))
-		return;
-	results_note(x->results, "%s was not measured with %s: %s.", system->name,
-		     x->spec->workload[w].name, why);
+	free(x->why[s][w]);
+	x->why[s][w] = strdup(why);
+}
+
+/* One that can run nothing is said to be skipped; of the others what they cannot run is. */
+static void skipped_tell(struct experiment *x)
+{
+	for (unsigned s = 0; s < x->spec->systems; s++) {
+		const char *why = NULL;
+
+		for (unsigned w = 0; w < x->spec->workloads && !why; w++)
+			why = x->why[s][w];
+		if (why && results_system_skip(x->results, x->spec, s, x->cannot[s], why))
+			continue;
+		for (unsigned w = 0; w < x->spec->workloads; w++)
+			if (x->why[s][w])
+				results_note(x->results, "%s was not measured with %s: %s",
+					     x->spec->system[s].name, x->spec->workload[w].name,
+					     x->why[s][w]);
+	}
+	for (unsigned s = 0; s < x->spec->systems; s++)
+		for (unsigned w = 0; w < x->spec->workloads; w++)
+			free(x->why[s][w]);
 }
 
 static int turn(struct experiment *x, unsigned s, unsigned w, unsigned repeat, struct error *err)
@@ -165,6 +183,7 @@ int experiment_run(const struct spec *spec, const struct experiment_plan *plan, 
 	x->results = results_begin(spec, plan, &x->topology);
 	x->progress.total = runs_count(x);
 	ret = rounds(x, err);
+	skipped_tell(x);
 	results_end(x->results, seconds(clock_now() - x->begun), ret == -ECANCELED);
 	topology_close(&x->topology);
 	*results = x->results;

@@ -64,16 +64,32 @@ static int threads_place(const struct spec_placement *place, const pid_t *tids, 
 	return ret;
 }
 
+/* Of its whole process: with sockets of napier's an engine's threads are there, too. */
+static struct cpuset server_cpus(const struct turn *t)
+{
+	struct cpuset all = t->server.cpus;
+	const struct load_engine *engine = &t->server.engine;
+
+	if (!engine->used || cpuset_empty(&all))
+		return all;
+	if (cpuset_empty(&engine->cpus))
+		return engine->cpus;
+	for (size_t i = 0; i < sizeof(all.bits) / sizeof(*all.bits); i++)
+		all.bits[i] |= engine->cpus.bits[i];
+	return all;
+}
+
 static int server_start(struct turn *t, struct error *err)
 {
 	const struct experiment_plan *e = t->plan->experiment;
 	const struct spec_placement *place = system_place(t->spec, "server");
+	const struct cpuset cpus = server_cpus(t);
 	int ret;
 
 	if (e->host)
 		ret = peer_open_host(e->host, e->host_port, &t->peer, err);
 	else
-		ret = peer_open_child(e->napier, t->server.netns, &t->server.cpus, &t->peer, err);
+		ret = peer_open_child(e->napier, t->server.netns, &cpus, &t->peer, err);
 	if (!ret)
 		ret = peer_start(t->peer, &t->load, &t->server, &t->started, err);
 	if (ret || e->host)
