@@ -326,7 +326,9 @@ static void wrong_settings_by_path(void **state)
 	wrong_set(EVERYTHING, "", "1", "a key is a path");
 	wrong_set(EVERYTHING, "workloads.s.sizes.[0]", "x", "set the whole list");
 	wrong_set(EVERYTHING, "workloads.s.sizes.[9]", "1", "there is no [9] in sizes");
-	wrong_set(EVERYTHING, "workloads.r.sizes", "[ 5 ]", "kind rr has no sizes");
+	wrong_set(EVERYTHING, "workloads.r.sizes", "[ 50 ]",
+		  ": a workload of kind rr has no sizes");
+	wrong_set(EVERYTHING, "workloads.s.sizes", "[ 5 ]", "[ 5 ]: sizes: datagrams of 5 B");
 	/* What it makes wrong elsewhere is said with its line. */
 	wrong_set(EVERYTHING, "topology", "middle", "x.conf:8: n: this handler needs");
 }

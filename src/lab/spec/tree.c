@@ -160,6 +160,14 @@ static int path_step(config_setting_t *at, const char *part, bool last, config_s
 	return *out ? 0 : error_set(err, -EINVAL, "\"%.60s\" is no name of a key", part);
 }
 
+/* What is on a command line is on no line of the file. */
+static void lines_clear(config_setting_t *s)
+{
+	s->line = 0;
+	for (int i = 0; config_setting_is_aggregate(s) && i < config_setting_length(s); i++)
+		lines_clear(config_setting_get_elem(s, (unsigned)i));
+}
+
 /* A value as a file would have it, or else a text; wrapped in a tree of its own. */
 static config_setting_t *value_parse(config_t *holder, const char *value)
 {
@@ -174,8 +182,10 @@ static config_setting_t *value_parse(config_t *holder, const char *value)
 		free(text);
 		root = config_root_setting(holder);
 		/* "1; x = 2" is more than a value. */
-		if (config_setting_length(root) == 1)
+		if (config_setting_length(root) == 1) {
+			lines_clear(root);
 			return config_setting_get_elem(root, 0);
+		}
 	} else {
 		free(text);
 	}
