@@ -56,63 +56,6 @@ static int take_length(struct reader *r, config_setting_t *s, void *object, cons
 	return reader_group(r, s, KEYS(keys), (char *)object + key->offset);
 }
 
-static int end_take(struct reader *r, config_setting_t *s, struct spec_end *end, bool address)
-{
-#define END(field) offsetof(struct spec_end, field), 0, sizeof(((struct spec_end *)0)->field)
-	static const struct key keys[] = {
-		{"interface", take_text, END(interface)},
-		{"netns", take_text, END(netns)},
-		{"address", take_text, END(address)},
-	};
-#undef END
-	int rc = reader_group(r, s, KEYS(keys), end);
-
-	if (rc)
-		return rc;
-	if (!end->interface[0])
-		return reader_wrong(r, s, -EINVAL, "which interface? interface = \"eth1\";");
-	if (address && !strchr(end->address, '/'))
-		return reader_wrong(r, s, -EINVAL,
-				    "its address, with the length of the prefix: address = "
-				    "\"10.0.0.1/24\";");
-	if (!address && end->address[0])
-		return reader_wrong(r, s, -EINVAL, "what forwards needs no address here");
-	return 0;
-}
-
-static int take_end(struct reader *r, config_setting_t *s, void *object, const struct key *key)
-{
-	return end_take(r, s, (struct spec_end *)((char *)object + key->offset), true);
-}
-
-static int take_middle(struct reader *r, config_setting_t *s, void *object, const struct key *key)
-{
-	struct spec *spec = object;
-	int rc = 0;
-
-	(void)key;
-	if (!config_setting_is_list(s) || config_setting_length(s) != 2)
-		return reader_wrong_type(
-			r, s, "( { interface = \"eth2\"; }, { interface = \"eth3\"; } )");
-	for (unsigned i = 0; i < 2 && !rc; i++)
-		rc = end_take(r, config_setting_get_elem(s, i), &spec->middle[i], false);
-	return rc;
-}
-
-static int take_given(struct reader *r, config_setting_t *s, void *object, const struct key *key)
-{
-	static const struct key keys[] = {
-		{"client", take_end, SPEC(client)},
-		{"server", take_end, SPEC(server)},
-		{"middle", take_middle},
-	};
-	struct spec *spec = object;
-
-	(void)key;
-	spec->given = true;
-	return reader_group(r, s, KEYS(keys), object);
-}
-
 static int take_original(struct reader *r, config_setting_t *s, void *object, const struct key *key)
 {
 	static const struct key keys[] = {
@@ -122,96 +65,6 @@ static int take_original(struct reader *r, config_setting_t *s, void *object, co
 	(void)object;
 	(void)key;
 	return reader_group(r, s, KEYS(keys), reading_of(r));
-}
-
-static int antagonist_kind(struct reader *r, config_setting_t *s, struct spec_antagonist *a)
-{
-	static const char *const names[] = {"hog", "background"};
-	config_setting_t *kind = config_setting_get_member(s, "kind");
-	unsigned n;
-	int rc;
-
-	if (!kind)
-		return reader_wrong(r, s, -EINVAL,
-				    "this antagonist has no kind: kind = \"hog\" or "
-				    "\"background\";");
-	rc = value_name(r, kind, KEYS(names), &n);
-	if (!rc)
-		a->kind = (enum spec_antagonist_kind)n;
-	return rc;
-}
-
-static int take_load(struct reader *r, config_setting_t *s, void *object, const struct key *key)
-{
-	struct spec_antagonist *a = object;
-
-	(void)key;
-	return load_take(r, s, a->key, &a->load);
-}
-
-static int take_nice(struct reader *r, config_setting_t *s, void *object, const struct key *key)
-{
-	long long n;
-	int rc = reader_integer(r, s, key, &n);
-
-	if (!rc)
-		((struct spec_antagonist *)object)->nice = (int)n;
-	return rc;
-}
-
-static int antagonist_take(struct reader *r, config_setting_t *s, struct spec_antagonist *a)
-{
-#define ANTAGONIST(field) offsetof(struct spec_antagonist, field)
-	static const struct key hog[] = {
-		{"kind", take_nothing},
-		{"threads", take_count, ANTAGONIST(threads), 1, LOAD_THREADS_MAX},
-		{"cpus", take_cpus, ANTAGONIST(cpus)},
-		{"nice", take_nice, 0, -20, 19},
-	};
-	static const struct key background[] = {
-		{"kind", take_nothing},
-		{"cpus", take_cpus, ANTAGONIST(cpus)},
-		{"load", take_load},
-	};
-#undef ANTAGONIST
-	int rc;
-
-	if (!config_setting_is_group(s))
-		return reader_wrong_type(r, s, "{ kind = \"hog\"; … }");
-	snprintf(a->key, sizeof(a->key), "%s", config_setting_name(s));
-	a->line = (int)config_setting_source_line(s);
-	a->threads = 1;
-	rc = antagonist_kind(r, s, a);
-	if (rc)
-		return rc;
-	if (a->kind == SPEC_HOG)
-		return reader_group(r, s, KEYS(hog), a);
-	if (!config_setting_get_member(s, "load"))
-		return reader_wrong(r, s, -EINVAL,
-				    "what does it send? load = { kind = \"stream\"; … };");
-	return reader_group(r, s, KEYS(background), a);
-}
-
-static int take_antagonists(struct reader *r, config_setting_t *s, void *object,
-			    const struct key *key)
-{
-	struct spec *spec = object;
-	int rc = 0;
-
-	(void)key;
-	if (!config_setting_is_group(s))
-		return reader_wrong_type(r, s, "{ NAME = { kind = \"hog\"; … }; … }");
-	for (int i = 0; i < config_setting_length(s) && !rc; i++) {
-		config_setting_t *element = config_setting_get_elem(s, (unsigned)i);
-
-		if (spec->antagonists == SPEC_ANTAGONISTS_MAX)
-			return reader_wrong(r, element, -EINVAL, "more than %d antagonists",
-					    SPEC_ANTAGONISTS_MAX);
-		if (strlen(config_setting_name(element)) >= SPEC_NAME_MAX)
-			return reader_wrong(r, element, -EINVAL, "this name is too long");
-		rc = antagonist_take(r, element, &spec->antagonist[spec->antagonists++]);
-	}
-	return rc;
 }
 
 /* Read by themselves too, so that an error in them is said at its own line. */
@@ -272,7 +125,7 @@ static int root_read(struct reader *r, config_setting_t *root)
 		{"source", take_text, SPEC(source), 0, SIZE(source)},
 		{"question", take_text, SPEC(question), 0, SIZE(question)},
 		{"topology", take_topology},
-		{"given", take_given},
+		{"given", given_take},
 		{"original", take_original},
 		{"quick", take_length, SPEC(quick)},
 		{"full", take_length, SPEC(full)},
@@ -283,7 +136,7 @@ static int root_read(struct reader *r, config_setting_t *root)
 	};
 	static const struct key later[] = {
 		{"defaults", take_defaults},
-		{"antagonists", take_antagonists},
+		{"antagonists", antagonists_take},
 	};
 	int rc = reader_group(r, root, KEYS(keys), reading_of(r)->spec);
 

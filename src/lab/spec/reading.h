@@ -51,6 +51,10 @@ int take_text(struct reader *r, config_setting_t *s, void *object, const struct 
 /* Taken by who needs it before or after the others. */
 int take_nothing(struct reader *r, config_setting_t *s, void *object, const struct key *key);
 
+/* given.c, antagonist.c: of struct key, into the spec. */
+int given_take(struct reader *r, config_setting_t *s, void *object, const struct key *key);
+int antagonists_take(struct reader *r, config_setting_t *s, void *object, const struct key *key);
+
 /* workload.c */
 int workloads_take(struct reader *r, config_setting_t *group);
 /* Into a load_config that load_defaults made. */
