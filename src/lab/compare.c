@@ -9,10 +9,13 @@
 
 #include "lab/clock.h"
 #include "lab/compare.h"
+#include "lab/load/load.h"
+#include "lab/measure/latency.h"
 
 #define BRIDGED "10.77.0.2"
 #define CABLED "10.77.1.2"
 #define TIMEOUT (3 * NSEC_PER_SEC)
+#define SWITCHING_MAX (3600 * NSEC_PER_SEC)
 
 enum { PORT = 7000, SWITCH_TRIES = 20 };
 
@@ -22,8 +25,7 @@ struct compare {
 	struct netlab *lab;
 	unsigned client, server; /* namespaces */
 	struct forwarder_site site;
-	struct rr_server *rr_server;
-	struct rr_result *rr; /* of the run of the moment */
+	struct histogram *latency; /* of the run of the moment */
 	unsigned done, total;
 };
 
@@ -87,79 +89,110 @@ static int site_make(struct compare *c, struct error *err)
 	return ret ? ret : end_set(c, c->server, "cable0", CABLED, err);
 }
 
-static struct rr_config rr_config_of(const struct compare *c, unsigned ns, const char *address,
-				     unsigned flows)
+/* Request and response through a forwarder: both sides, and what came of it. */
+struct traffic {
+	void *server, *client;
+	uint64_t transactions, lost, retransmits;
+	double duration; /* s */
+};
+
+static struct load_place place_of(const struct compare *c, unsigned ns, const char *address)
 {
-	struct rr_config config = {
-		.netns = c->lab->namespace[ns].fd,
-		.port = PORT,
-		.threads = 1,
-		.flows = flows,
+	struct load_place place = {.netns = c->lab->namespace[ns].fd, .port = PORT};
+
+	snprintf(place.address, sizeof(place.address), "%s", address);
+	return place;
+}
+
+/* Connects and warms up. */
+static int traffic_start(struct compare *c, enum forwarder_kind kind, unsigned load,
+			 struct traffic *out, struct error *err)
+{
+	const struct load_config config = {
+		.kind = LOAD_RR,
+		.protocol = LOAD_TCP,
+		.flows = c->plan->flows[load],
 		.request_size = c->plan->request_size,
 		.response_size = c->plan->response_size,
 		.timeout = TIMEOUT,
 	};
+	struct load_place server = place_of(c, c->server, "0.0.0.0");
+	struct load_place client =
+		place_of(c, c->client, kind == FORWARDER_NONE ? CABLED : BRIDGED);
+	int ret = load_rr.server_start(&config, &server, &out->server, err);
 
-	snprintf(config.address, sizeof(config.address), "%s", address);
-	return config;
-}
-
-/* Connects and warms up. */
-static int client_start(struct compare *c, enum forwarder_kind kind, unsigned load,
-			struct rr_client **client, struct error *err)
-{
-	const char *address = kind == FORWARDER_NONE ? CABLED : BRIDGED;
-	struct rr_config config = rr_config_of(c, c->client, address, c->plan->flows[load]);
-	int ret = demo_client_start(&config, client, err);
-
-	if (!ret)
+	if (ret)
+		return ret;
+	ret = load_rr.client_start(&config, &client, &out->client, err);
+	if (ret)
+		load_rr.server_stop(out->server, NULL);
+	else
 		clock_sleep(c->plan->warm);
 	return ret;
 }
 
-static uint64_t server_retransmits(const struct compare *c)
+static uint64_t count_of(const json_t *result, const char *name)
 {
-	struct rr_server_result served;
+	json_t *counts = json_object_get(result, "counts");
 
-	demo_server_read(c->rr_server, &served);
-	return served.retransmits;
+	return (uint64_t)json_integer_value(json_object_get(counts, name));
+}
+
+/* Its latencies are in c->latency then. Whatever it returns, both sides have ended. */
+static int traffic_stop(struct compare *c, struct traffic *t, struct error *err)
+{
+	json_t *result = NULL, *served = NULL;
+	int ret = load_rr.client_stop(t->client, &result, err);
+
+	load_rr.server_stop(t->server, &served);
+	t->transactions = count_of(result, "transactions");
+	t->lost = count_of(result, "lost");
+	t->retransmits = count_of(result, "retransmits") + count_of(served, "retransmits");
+	t->duration = json_number_value(json_object_get(result, "duration_s"));
+	if (!ret && latency_read(json_object_get(json_object_get(result, "latency"), "service"),
+				 c->latency))
+		ret = error_set(err, -EIO, "no latencies were measured");
+	json_decref(result);
+	json_decref(served);
+	return ret;
 }
 
 static int cell_run(struct compare *c, const struct forwarder *f, unsigned load, struct error *err)
 {
 	struct compare_cell *cell = &c->result->cell[f->kind][load];
 	pid_t ours[] = {getpid(), forwarder_pid(f)};
-	uint64_t retransmits = server_retransmits(c);
 	struct cputime_span span;
-	struct rr_client *client;
 	struct cputime begin;
+	struct traffic t;
 	int64_t own;
 	double count;
-	int ret = client_start(c, f->kind, load, &client, err);
+	int cpu, ret = traffic_start(c, f->kind, load, &t, err);
 
 	if (ret)
 		return ret;
-	ret = cputime_begin(&begin, ours, 2);
+	cpu = cputime_begin(&begin, ours, 2);
 	own = forwarder_cpu(f);
-	demo_client_measure(client);
+	load_rr.client_measure(t.client, c->plan->measure);
 	clock_sleep(c->plan->measure);
-	if (!ret)
-		ret = cputime_end(&begin, ours, 2, &span);
+	if (!cpu)
+		cpu = cputime_end(&begin, ours, 2, &span);
 	own = forwarder_cpu(f) - own;
-	demo_client_stop(client, c->rr);
+	ret = traffic_stop(c, &t, err);
+	if (!ret && cpu)
+		ret = error_set(err, cpu, "reading /proc/stat: %s", strerror(-cpu));
 	if (ret)
-		return error_set(err, ret, "reading /proc/stat: %s", strerror(-ret));
-	count = (double)c->rr->transactions;
-	if (c->rr->transactions) {
-		series_add(&cell->rate, count * 1e9 / (double)c->rr->duration);
+		return ret;
+	count = (double)t.transactions;
+	if (t.transactions) {
+		series_add(&cell->rate, count / t.duration);
 		/* What is left when others used most of the machine is no measurement. */
 		if (span.others < span.busy / 2)
 			series_add(&cell->cpu, (double)span.cost / 1e3 / count);
 		series_add(&cell->own, (double)own / 1e3 / count);
 	}
-	histogram_merge(&cell->latency, &c->rr->latency);
-	cell->lost += c->rr->lost;
-	cell->retransmits += c->rr->retransmits + server_retransmits(c) - retransmits;
+	histogram_merge(&cell->latency, c->latency);
+	cell->lost += t.lost;
+	cell->retransmits += t.retransmits;
 	if ((double)span.others / (double)span.duration > cell->others)
 		cell->others = (double)span.others / (double)span.duration;
 	return 0;
@@ -287,21 +320,24 @@ static int switching_measure(struct compare *c, const struct forwarder *f, int c
 			     struct error *err)
 {
 	struct compare_switching *s = &c->result->switching;
-	uint64_t retransmits = server_retransmits(c);
-	struct rr_client *client;
-	int ret = client_start(c, f->kind, COMPARE_LOADS - 1, &client, err);
+	struct error ignored;
+	struct traffic t;
+	int ret = traffic_start(c, f->kind, COMPARE_LOADS - 1, &t, err), stopped;
 
 	if (ret)
 		return ret;
-	demo_client_measure(client);
+	/* As long as the switches take. */
+	load_rr.client_measure(t.client, SWITCHING_MAX);
 	ret = switch_all(c, control, err);
-	demo_client_stop(client, c->rr);
-	s->transactions = c->rr->transactions;
-	s->lost = c->rr->lost;
-	s->retransmits = c->rr->retransmits + server_retransmits(c) - retransmits;
-	s->duration = c->rr->duration;
-	histogram_merge(&s->latency, &c->rr->latency);
-	return ret ? ret : counters_take(f, s, err);
+	stopped = traffic_stop(c, &t, ret ? &ignored : err);
+	if (ret || stopped)
+		return ret ? ret : stopped;
+	s->transactions = t.transactions;
+	s->lost = t.lost;
+	s->retransmits = t.retransmits;
+	s->duration = (int64_t)(t.duration * 1e9);
+	histogram_merge(&s->latency, c->latency);
+	return counters_take(f, s, err);
 }
 
 static int switching_run(struct compare *c, struct error *err)
@@ -354,31 +390,25 @@ static struct compare_result *result_create(void)
 int compare_run(const struct compare_plan *plan, struct compare_result **out, struct error *err)
 {
 	struct compare c = {.plan = plan};
-	struct rr_config server;
 	int64_t start = clock_now();
 	int ret;
 
 	c.result = result_create();
-	c.rr = malloc(sizeof(*c.rr));
-	if (!c.result || !c.rr) {
+	c.latency = malloc(sizeof(*c.latency));
+	if (!c.result || !c.latency) {
 		free(c.result);
-		free(c.rr);
+		free(c.latency);
 		return error_set(err, -ENOMEM, "no memory for the results");
 	}
 	ret = netlab_open(plan->rundir, &c.lab, err);
 	if (!ret) {
 		ret = site_make(&c, err);
-		server = rr_config_of(&c, c.server, "0.0.0.0", 0);
 		if (!ret)
-			ret = demo_server_start(&server, &c.rr_server, err);
-		if (!ret) {
 			ret = rounds_run(&c, err);
-			demo_server_stop(c.rr_server, NULL);
-		}
 		netlab_close(c.lab);
 	}
 	c.result->duration = clock_now() - start;
-	free(c.rr);
+	free(c.latency);
 	if (ret)
 		free(c.result);
 	else

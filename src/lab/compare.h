@@ -15,7 +15,7 @@
 
 #include "lab/cputime.h"
 #include "lab/forwarder.h"
-#include "lab/rr.h"
+#include "lab/histogram.h"
 #include "lab/series.h"
 
 enum {
