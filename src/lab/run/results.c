@@ -70,11 +70,13 @@ static const char *kind_name(enum load_kind kind)
 	return kinds[kind];
 }
 
-static json_t *workload_json(const struct spec_workload *workload)
+static json_t *workload_json(const struct spec_workload *workload, const struct topology *topology,
+			     int64_t duration)
 {
-	return json_pack("{s:s, s:s, s:s, s:o, s:[]}", "key", workload->key, "name", workload->name,
+	return json_pack("{s:s, s:s, s:s, s:o, s:o}", "key", workload->key, "name", workload->name,
 			 "kind", kind_name(workload->load.kind), "parameters",
-			 load_config_json(&workload->load), "commands");
+			 load_config_json(&workload->load), "commands",
+			 workload_commands(&workload->load, topology, duration));
 }
 
 static json_t *antagonist_json(const struct spec_antagonist *antagonist)
@@ -100,7 +102,8 @@ static void time_put(json_t *results, const char *key)
 	json_object_set_new(results, key, json_string(text));
 }
 
-static void arrays_fill(json_t *results, const struct spec *spec)
+static void arrays_fill(json_t *results, const struct spec *spec, const struct topology *topology,
+			int64_t duration)
 {
 	json_t *scaled = json_array(), *systems = json_array(), *workloads = json_array(),
 	       *antagonists = json_array();
@@ -110,7 +113,8 @@ static void arrays_fill(json_t *results, const struct spec *spec)
 	for (unsigned i = 0; i < spec->systems; i++)
 		json_array_append_new(systems, system_json(spec, &spec->system[i]));
 	for (unsigned i = 0; i < spec->workloads; i++)
-		json_array_append_new(workloads, workload_json(&spec->workload[i]));
+		json_array_append_new(workloads,
+				      workload_json(&spec->workload[i], topology, duration));
 	for (unsigned i = 0; i < spec->antagonists; i++)
 		json_array_append_new(antagonists, antagonist_json(&spec->antagonist[i]));
 	json_object_set_new(results, "scaled", scaled);
@@ -137,7 +141,8 @@ json_t *results_begin(const struct spec *spec, const struct experiment_plan *pla
 	json_object_set_new(results, "set", plan->set ? json_deep_copy(plan->set) : json_object());
 	json_object_set_new(results, "environment", environment_read());
 	json_object_set_new(results, "topology", topology_json(topology));
-	arrays_fill(results, spec);
+	arrays_fill(results, spec, topology,
+		    plan->quick ? spec->quick.duration : spec->full.duration);
 	return results;
 }
 

@@ -20,6 +20,9 @@ bool results_system_skip(json_t *results, const struct spec *spec, unsigned syst
 void results_run_add(json_t *results, const char *system, const char *workload, unsigned repeat,
 		     double started, json_t *run);
 __attribute__((format(printf, 2, 3))) void results_note(json_t *results, const char *format, ...);
+/* Both sides of it by hand, napier's and, where there are, other tools'. */
+json_t *workload_commands(const struct load_config *load, const struct topology *topology,
+			  int64_t duration);
 void results_end(json_t *results, double duration, bool partial);
 
 #endif

@@ -201,6 +201,8 @@ int system_start(const struct system_site *site, const struct spec_system *spec,
 	ret = possible(out, load, err);
 	if (!ret)
 		ret = start(out, server, err);
+	if (!ret)
+		system_say_load(out, load);
 	if (ret)
 		system_stop(out, &ignored);
 	return ret;

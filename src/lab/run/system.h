@@ -15,7 +15,7 @@ struct system {
 	struct knobs *knobs;
 	struct engine_child engine; /* napier's, but for handler socket */
 	struct child command;
-	pid_t group; /* of the command's processes; 0: none was started */
+	pid_t group;	   /* of the command's processes; 0: none was started */
 	bool bridged;	   /* by a bridge of the kernel's that was made for it */
 	json_t *settings;  /* {"key": {"asked", "observed"}} */
 	json_t *commands;  /* what was run, or would do the same by hand, in order */
@@ -62,6 +62,7 @@ __attribute__((format(printf, 2, 3))) void system_say(struct system *system, con
 						      ...);
 void system_say_knob(struct system *system, const struct topology_end *end, const char *key,
 		     const char *value);
+void system_say_load(struct system *system, const struct load_config *load);
 void system_placed(struct system *system, const struct spec_placement *place, const char *by);
 
 #endif
