@@ -23,7 +23,8 @@ _napier_benches() {
 
 # Of the benchmark that was named, or of none.
 _napier_bench_options() {
-	napier bench ${1:+"$1"} --help 2>/dev/null | sed -n 's/^  \(-., \|    \)\(--[a-z-]*\).*/\2/p'
+	napier bench ${1:+"$1"} --help 2>/dev/null |
+		sed -n 's/^  \(-., \|    \)\(--[a-z-]*\).*/\2/p' | awk '!seen[$0]++'
 }
 
 _napier_parts() {

@@ -6,6 +6,10 @@
 #include <cmd/bench.h>
 
 static const struct bench_command *const benches[] = {
+	&bench_rr,
+	&bench_stream,
+	&bench_rrul,
+	&bench_server,
 	&bench_pollers,
 	&bench_core,
 	&bench_peers,

@@ -17,7 +17,7 @@ struct bench_command {
 };
 
 extern const struct bench_command bench_compare, bench_core, bench_delivery, bench_peers,
-	bench_pollers, bench_report, bench_spec;
+	bench_pollers, bench_report, bench_rr, bench_rrul, bench_server, bench_spec, bench_stream;
 
 /* What a command makes lies here. */
 #define BENCH_RUNDIR "/run/napier"

@@ -53,9 +53,11 @@ expect 'napier port ' add remove
 expect 'napier port add tap:x p' poller= priority= pvid=
 expect "napier stop --run-dir $directory --name " one
 expect 'napier stop x'
-expect 'napier bench ' pollers core peers delivery compare report
+expect 'napier bench ' rr stream rrul server pollers core peers delivery compare report
 expect 'napier bench pollers -' --json --only --quick --help
 expect 'napier bench pollers --only w' wake workers
+expect 'napier bench rr --re' --request-size --response-size
+expect 'napier bench server --fl' --flows
 expect 'napier bench core --only ' cost event wake packet hash gro udp
 expect 'napier bench delivery --only ' stream rr rate
 exit $failed

@@ -10,6 +10,7 @@
 
 #include "lab/clock.h"
 #include "lab/load/peer_session.h"
+#include "lab/measure/environment.h"
 #include "lab/measure/usage.h"
 
 void session_say(const struct peer_server_config *config, const char *format, ...)
@@ -62,6 +63,8 @@ static json_t *hello_answer(struct session *session, const json_t *request, bool
 		return refuse(session, -EPROTONOSUPPORT, &err);
 	}
 	session->greeted = true;
+	if (session->remote)
+		return json_pack("{s:b, s:o?}", "ok", 1, "environment", environment_read());
 	return json_pack("{s:b}", "ok", 1);
 }
 
