@@ -156,13 +156,16 @@ static void cell_verdict(const struct place *place, const char *path, char text[
 
 static void cell_rate_verdict(const struct place *place, char text[CELL_MAX], enum colour *colour)
 {
-	cell_verdict(place, place->group->rate, text, colour);
+	if (*place->group->rate)
+		cell_verdict(place, place->group->rate, text, colour);
 }
 
 static void cell_p99_verdict(const struct place *place, char text[CELL_MAX], enum colour *colour)
 {
 	char path[RESULTS_PATH_MAX + 8];
 
+	if (!*place->group->latency)
+		return;
 	snprintf(path, sizeof(path), "%s.p99", place->group->latency);
 	cell_verdict(place, path, text, colour);
 }
@@ -361,6 +364,7 @@ static void group_print(const struct results *results, const struct group *group
 		alike_print(group, &sheet, out);
 		sheet_print(&sheet, columns, out);
 	}
+	report_steps_table(results, group, out);
 	if (last && strstr(last, "qual cores"))
 		lines_say(out, columns, 0, "%s", last);
 	fputc('\n', out);

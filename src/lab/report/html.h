@@ -32,8 +32,9 @@ struct page {
 	struct curves *curves;	      /* of each plot */
 	char undrawn[ERROR_TEXT_MAX]; /* why there are no plots; "": there are */
 	struct {
-		unsigned latency, rate, tail; /* of each group, or NO_PLOT */
-	} * plot;			      /* of each group */
+		unsigned latency, rate, tail; /* or NO_PLOT */
+		const char *tail_caption;
+	} * plot; /* of each group */
 };
 
 #define NO_PLOT (~0u)

@@ -266,16 +266,76 @@ static unsigned group_latency(struct page *page, const struct group *group, stru
 	return latency_plot(page, all);
 }
 
-/* The first of these that the run has. */
-static const json_t *series_find(const json_t *run, const char *const *names, unsigned n)
+static const struct {
+	const char *name, *caption;
+} tails[] = {
+	{"p99_ns", "p99 of each interval, in the repeat of median rate"},
+	{"p50_ns", "Median of each interval, in the repeat of median rate"},
+	{"icmp_ns", "ICMP round trip, the mean of each interval, in the repeat of median rate"},
+	{"udp_be_ns", "UDP round trip, the mean of each interval, in the repeat of median rate"}};
+
+enum { TAILS = sizeof(tails) / sizeof(*tails) };
+
+static bool ends_in(const char *text, const char *end)
 {
+	size_t n = strlen(text), m = strlen(end);
+
+	return n >= m && !strcmp(text + n - m, end);
+}
+
+/* All streams of one direction; null where one of them is. */
+static json_t *streams_sum(const json_t *series)
+{
+	json_t *sum = NULL, *values;
+	const char *key;
+
+	json_object_foreach((json_t *)series, key, values)
+	{
+		if (strncmp(key, "down_", 5) || !ends_in(key, "_mbit") || !json_is_array(values))
+			continue;
+		if (!sum) {
+			sum = json_copy(values);
+			continue;
+		}
+		for (size_t i = 0; i < json_array_size(sum); i++) {
+			const json_t *one = json_array_get(sum, i),
+				     *other = json_array_get(values, i);
+			bool both = json_is_number(one) && json_is_number(other);
+
+			json_array_set_new(
+				sum, i,
+				both ? json_real(json_number_value(one) + json_number_value(other))
+				     : json_null());
+		}
+	}
+	return sum;
+}
+
+/* For json_decref; NULL: it has none. */
+static json_t *rate_series(const json_t *run)
+{
+	static const char *const rates[] = {"transactions", "received_mbit", "received_datagrams",
+					    "sent_mbit"};
 	const json_t *series = json_object_get(run, "series");
 
-	for (unsigned i = 0; i < n; i++) {
-		const json_t *values = json_object_get(series, names[i]);
+	for (unsigned i = 0; i < sizeof(rates) / sizeof(*rates); i++) {
+		json_t *values = json_object_get(series, rates[i]);
 
 		if (json_is_array(values))
-			return values;
+			return json_incref(values);
+	}
+	return streams_sum(series);
+}
+
+static json_t *tail_series(const json_t *run, const char **caption)
+{
+	for (unsigned i = 0; i < TAILS; i++) {
+		json_t *values = json_object_get(json_object_get(run, "series"), tails[i].name);
+
+		if (!json_is_array(values))
+			continue;
+		*caption = tails[i].caption;
+		return json_incref(values);
 	}
 	return NULL;
 }
@@ -335,26 +395,22 @@ static unsigned time_plot(struct page *page, const struct traces *all, bool late
 	return number;
 }
 
-static unsigned group_time(struct page *page, const struct group *group, bool latency,
+static unsigned group_time(struct page *page, const struct group *group, const char **tail,
 			   struct traces *all)
 {
-	static const char *const rates[] = {"transactions", "received_mbit", "total_mbit",
-					    "received_datagrams", "sent_mbit"};
-	static const char *const tails[] = {"p99_ns", "p50_ns"};
-
 	traces_begin(all);
 	for (unsigned s = 0; s < group->systems; s++) {
 		const json_t *system = group->system[s];
 		const json_t *run = results_typical(page->results, text_of(system, "key"), group);
-		const json_t *values =
-			latency ? series_find(run, tails, 2) : series_find(run, rates, 5);
+		json_t *values = tail ? tail_series(run, tail) : rate_series(run);
 		struct curve curve = {system_name(system), system_number(page->results, system),
 				      false};
 
 		if (values)
 			time_trace(all, run, values, curve);
+		json_decref(values);
 	}
-	return time_plot(page, all, latency);
+	return time_plot(page, all, tail);
 }
 
 void page_plots_draw(struct page *page)
@@ -373,8 +429,8 @@ void page_plots_draw(struct page *page)
 		const struct group *group = &page->results->group[g];
 
 		page->plot[g].latency = group_latency(page, group, &all);
-		page->plot[g].rate = group_time(page, group, false, &all);
-		page->plot[g].tail = group_time(page, group, true, &all);
+		page->plot[g].rate = group_time(page, group, NULL, &all);
+		page->plot[g].tail = group_time(page, group, &page->plot[g].tail_caption, &all);
 	}
 	if (plots_draw(&page->plots, &err))
 		snprintf(page->undrawn, sizeof(page->undrawn), "%s", err.text);
@@ -433,6 +489,6 @@ void html_group_plots(const struct page *page, unsigned g)
 			: "Share of requests that took at most so long.");
 	fputs("<div>\n", page->out);
 	plot_put(page, page->plot[g].rate, rate_title(group->rate));
-	plot_put(page, page->plot[g].tail, "p99 of each interval, in the repeat of median rate");
+	plot_put(page, page->plot[g].tail, page->plot[g].tail_caption);
 	fputs("</div>\n</div>\n", page->out);
 }

@@ -120,15 +120,113 @@ static void latencies_put(const struct page *page, const struct group *group,
 	fputs("</tbody></table></div>\n", page->out);
 }
 
+/* Each direction and class of its own. */
+static void rates_put(const struct page *page, const struct group *group, const json_t *rates)
+{
+	const json_t *rate;
+	const char *name;
+
+	fputs("<h4>Rates, each of them</h4><div class=\"scroll\"><table "
+	      "class=\"figures\"><thead><tr>"
+	      "<th>system</th>",
+	      page->out);
+	json_object_foreach((json_t *)rates, name, rate) html_element(page->out, "th", name);
+	fputs("</tr></thead><tbody>\n", page->out);
+	for (unsigned s = 0; s < group->systems; s++) {
+		fputs("<tr><td>", page->out);
+		html_system(page, group->system[s]);
+		fputs("</td>", page->out);
+		json_object_foreach((json_t *)rates, name, rate)
+		{
+			char path[RESULTS_PATH_MAX];
+
+			snprintf(path, sizeof(path), "rates.%.80s", name);
+			value_put(page, group, group->system[s], path);
+			fputs("</td>", page->out);
+		}
+		fputs("</tr>\n", page->out);
+	}
+	fputs("</tbody></table></div>\n", page->out);
+}
+
+static void added_put(const struct page *page, const struct group *group, const json_t *system,
+		      const char *name, const char *percentile)
+{
+	const char *key = text_of(system, "key"), *workload = text_of(group->workload, "key");
+	char idle_path[RESULTS_PATH_MAX], path[RESULTS_PATH_MAX], text[WORDS_MAX];
+	struct metric idle, loaded;
+
+	snprintf(idle_path, sizeof(idle_path), "latency.idle_%.80s.%s", name, percentile);
+	snprintf(path, sizeof(path), "latency.%.80s.%s", name, percentile);
+	value_put(page, group, system, idle_path);
+	fputs("</td>", page->out);
+	value_put(page, group, system, path);
+	fputs("</td>", page->out);
+	if (!results_metric(page->results, key, workload, idle_path, &idle) ||
+	    !results_metric(page->results, key, workload, path, &loaded)) {
+		fputs("<td class=\"none\">–</td>", page->out);
+		return;
+	}
+	fprintf(page->out, "<td data-v=\"%.9g\">", loaded.median - idle.median);
+	html_figure(page->out, latency_text(loaded.median - idle.median, text));
+	fputs("</td>", page->out);
+}
+
+/* What the load has added to each latency that was also measured without it. */
+static void idle_put(const struct page *page, const struct group *group, const json_t *latencies)
+{
+	const json_t *latency;
+	const char *name;
+
+	fputs("<h4>Latency idle and under load, and what the load adds</h4>"
+	      "<div class=\"scroll\"><table class=\"figures\"><thead><tr><th>system</th><th>of</th>"
+	      "<th>p50 idle</th><th>loaded</th><th>added</th><th>p99 idle</th><th>loaded</th>"
+	      "<th>added</th></tr></thead><tbody>\n",
+	      page->out);
+	for (unsigned s = 0; s < group->systems; s++) {
+		json_object_foreach((json_t *)latencies, name, latency)
+		{
+			if (strncmp(name, "idle_", 5))
+				continue;
+			fputs("<tr><td>", page->out);
+			html_system(page, group->system[s]);
+			fputs("</td>", page->out);
+			html_element(page->out, "td", name + 5);
+			added_put(page, group, group->system[s], name + 5, "p50");
+			added_put(page, group, group->system[s], name + 5, "p99");
+			fputs("</tr>\n", page->out);
+		}
+	}
+	fputs("</tbody></table></div>\n", page->out);
+}
+
+static bool has_idle(const json_t *latencies)
+{
+	const json_t *latency;
+	const char *name;
+
+	json_object_foreach((json_t *)latencies, name, latency)
+	{
+		if (!strncmp(name, "idle_", 5))
+			return true;
+	}
+	return false;
+}
+
 void html_steps(const struct page *page, const struct group *group)
 {
 	const json_t *run = run_with(page, group, "steps"), *steps = json_object_get(run, "steps");
 	const json_t *latencies = json_object_get(run_with(page, group, "latency"), "latency"),
 		     *step;
+	const json_t *rates = json_object_get(run_with(page, group, "rates"), "rates");
 	size_t i;
 
+	if (json_object_size(rates) > 3)
+		rates_put(page, group, rates);
 	if (json_array_size(steps))
 		step_rates(page, group, steps);
+	if (has_idle(latencies))
+		idle_put(page, group, latencies);
 	if (json_object_size(latencies) > 1)
 		latencies_put(page, group, latencies, "", ", each of them");
 	json_array_foreach(steps, i, step)

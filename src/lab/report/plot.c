@@ -14,11 +14,10 @@
 
 #include "lab/report/plot.h"
 
-#define LIMIT_MS 20000
-
 enum { SAID_MAX = 200, CHUNK = 65536 };
 
 const char *plot_program = "gnuplot";
+unsigned plot_limit_s = 20;
 
 int plots_open(struct plots *plots)
 {
@@ -152,7 +151,7 @@ static void words_read(struct drawer *drawer)
 
 static int drawer_talk(struct drawer *drawer, const char *script, size_t size)
 {
-	int64_t end = now_ms() + LIMIT_MS;
+	int64_t end = now_ms() + (int64_t)plot_limit_s * 1000;
 
 	for (;;) {
 		struct pollfd fds[] = {{drawer->out, POLLIN, 0},
@@ -245,7 +244,7 @@ int plots_draw(struct plots *plots, struct error *err)
 		drawn = svgs_split(drawer.text, plots->svg, plots->n);
 	free(drawer.text);
 	if (rc == -ETIMEDOUT)
-		return error_set(err, rc, "gnuplot did not end within %d s", LIMIT_MS / 1000);
+		return error_set(err, rc, "gnuplot did not end within %u s", plot_limit_s);
 	if (rc)
 		return error_set(err, rc, "gnuplot: %s", strerror(-rc));
 	if (drawn < plots->n || !WIFEXITED(status) || WEXITSTATUS(status))

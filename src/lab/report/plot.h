@@ -40,7 +40,8 @@ unsigned plot_begin(struct plots *plots, unsigned width, unsigned height);
 int plots_draw(struct plots *plots, struct error *err);
 void plots_close(struct plots *plots);
 
-/* Of the program that draws. For tests. */
+/* The program that draws, and how long it may take. For tests. */
 extern const char *plot_program;
+extern unsigned plot_limit_s;
 
 #endif

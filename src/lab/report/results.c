@@ -315,7 +315,7 @@ void results_row(const struct results *results, const struct group *group, const
 static void rate_choose(const json_t *run, struct group *group)
 {
 	static const char *const paths[] = {
-		"rates.transactions",	    "rates.received_mbit", "rates.total_mbit",
+		"rates.transactions",	    "rates.received_mbit", "rates.down_mbit",
 		"rates.received_datagrams", "rates.sent_mbit",
 	};
 	double value;

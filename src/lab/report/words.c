@@ -100,6 +100,8 @@ const char *rate_title(const char *path)
 		return "Mbit/s received";
 	if (ends_with(path, "sent_mbit"))
 		return "Mbit/s sent";
+	if (ends_with(path, "down_mbit"))
+		return "Mbit/s down";
 	if (ends_with(path, "_mbit"))
 		return "Mbit/s";
 	if (ends_with(path, "received_datagrams"))
