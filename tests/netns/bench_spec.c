@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * napier bench FILE: results that are complete, systems that cannot be had or that fail, and
+ * nothing left behind, however it ends. No figure decides.
+ */
+#include "lab_run.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <napier/machine.h>
+
+#include <lab/clock.h>
+
+enum { OUTPUT = 1 << 20 };
+
+static char dir[] = "/tmp/napier-spec-XXXXXX", file[64], report[64];
+static char output[OUTPUT];
+
+static int setup(void **state)
+{
+	(void)state;
+	if (!mkdtemp(dir))
+		return -1;
+	chmod(dir, 0755); /* one test runs as nobody */
+	snprintf(file, sizeof(file), "%s/x.conf", dir);
+	snprintf(report, sizeof(report), "%s/report", dir);
+	return 0;
+}
+
+static int shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* What it prints is in `output`; returns its exit status. */
+static int shell(const char *format, ...)
+{
+	char line[2048];
+	va_list arguments;
+	size_t n;
+	FILE *f;
+
+	va_start(arguments, format);
+	vsnprintf(line, sizeof(line), format, arguments);
+	va_end(arguments);
+	fflush(NULL);
+	f = popen(line, "r");
+	assert_non_null(f);
+	n = fread(output, 1, sizeof(output) - 1, f);
+	output[n] = '\0';
+	return WEXITSTATUS(pclose(f));
+}
+
+static int cleanup(void **state)
+{
+	(void)state;
+	return shell("rm -r %s", dir);
+}
+
+#define WORKLOAD "workloads = { w = { kind = \"rr\"; protocol = \"udp\"; flows = 2; }; };\n"
+#define SHORT "quick = { warm = \"20ms\"; duration = \"100ms\"; repeats = 2; };\n"
+
+static void spec_write(const char *text)
+{
+	FILE *f = fopen(file, "w");
+
+	assert_non_null(f);
+	fputs(text, f);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void keys_check(const json_t *o, const char *const *keys)
+{
+	for (; *keys; keys++)
+		if (!json_object_get(o, *keys))
+			fail_msg("no key %s", *keys);
+}
+
+static const json_t *by_key(const json_t *array, const char *member, const char *key)
+{
+	const json_t *o;
+	size_t i;
+
+	json_array_foreach(array, i, o) if (!strcmp(json_string_value(json_object_get(o, member)),
+						    key)) return o;
+	fail_msg("there is no %s %s", member, key);
+	return NULL;
+}
+
+static double number(const json_t *o, const char *a, const char *b, const char *c)
+{
+	o = json_object_get(o, a);
+	o = b ? json_object_get(o, b) : o;
+	o = c ? json_object_get(o, c) : o;
+	return json_is_number(o) ? json_number_value(o) : -1;
+}
+
+static void run_check(const json_t *run)
+{
+	static const char *const keys[] = {
+		"system", "workload",	 "repeat", "order",    "started_s", "valid",  "invalid",
+		"error",  "duration_s",	 "counts", "rates",    "latency",   "series", "steps",
+		"server", "antagonists", "cpu",	   "peer_cpu", "threads",   NULL};
+	static const char *const cpu[] = {
+		"parties",    "threads",      "total_s",	  "cores_used",
+		"cores_busy", "others_s",     "ns_per_operation", "operations",
+		"cycles",     "instructions", "idle_s",		  "notes",
+		NULL};
+
+	keys_check(run, keys);
+	if (json_is_string(json_object_get(run, "error")))
+		return;
+	keys_check(json_object_get(run, "cpu"), cpu);
+	assert_true(json_array_size(json_object_get(run, "threads")) >= 2);
+	/* Case 22: softirq is charged, once, and not to whom it ran on the back of. */
+	assert_true(number(run, "cpu", "parties", "softirq") >= 0 ||
+		    json_object_get(json_object_get(json_object_get(run, "cpu"), "parties"),
+				    "softirq"));
+}
+
+static const char mixed[] = SHORT WORKLOAD
+	"topology = \"ends\";\n"
+	"antagonists = { hog = { kind = \"hog\"; threads = 1; cpus = 1; }; };\n"
+	"defaults = { system = { place = { client = 0; server = 1; poller = 1; interrupt = 1; }; "
+	"}; "
+	"};\n"
+	"systems = {\n"
+	"kernel = { }; threaded = { poller = \"threaded\"; };\n"
+	"spinning = { poller = \"threaded-busy-poll\"; };\n"
+	"host = { dut = \"napier\"; handler = \"host\"; poller = \"thread\"; };\n"
+	"sockets = { dut = \"napier\"; poller = \"softirq\"; };\n"
+	"fails = { dut = \"command\"; command = \"echo no luck >&2; exit 3\"; };\n"
+	"stops = { dut = \"command\"; command = \"echo ready; sleep 0.1; exit 4\"; };\n};\n";
+
+/* Cases 13, 22 and 25: a hog beside, CPU time by party, packets a poll. */
+static void complete(void **state)
+{
+	static const char *const keys[] = {"schema",	  "version",	   "napier",
+					   "name",	  "title",	   "source",
+					   "question",	  "length",	   "partial",
+					   "started",	  "duration_s",	   "command",
+					   "set",	  "specification", "specification_path",
+					   "scaled",	  "environment",   "peer_environment",
+					   "topology",	  "systems",	   "workloads",
+					   "antagonists", "runs",	   "summary",
+					   "comparisons", "notes",	   NULL};
+	static const char *const system_keys[] = {"key",      "name",	   "scenario", "base",
+						  "dut",      "handler",   "poller",   "settings",
+						  "commands", "placement", "skipped",  NULL};
+	json_t *results, *runs, *run;
+	const json_t *system;
+	json_error_t error;
+	size_t i;
+
+	(void)state;
+	spec_write(mixed);
+	assert_int_equal(shell("%s bench %s --quick -j --set workloads.w.flows=3 2>%s/err",
+			       lab_run_napier, file, dir),
+			 1);
+	results = json_loads(output, 0, &error);
+	assert_non_null(results);
+	keys_check(results, keys);
+	assert_false(json_is_true(json_object_get(results, "partial")));
+	json_array_foreach(json_object_get(results, "systems"), i, run)
+		keys_check(run, system_keys);
+	assert_int_equal(number(json_array_get(json_object_get(results, "workloads"), 0),
+				"parameters", "flows", NULL),
+			 3);
+	runs = json_object_get(results, "runs");
+	json_array_foreach(runs, i, run)
+	{
+		const char *key = json_string_value(json_object_get(run, "system"));
+		const char *failed = json_string_value(json_object_get(run, "error"));
+
+		run_check(run);
+		assert_int_equal(json_integer_value(json_object_get(run, "order")), i);
+		if (!strcmp(key, "fails"))
+			assert_non_null(strstr(failed, "no luck"));
+		else if (!strcmp(key, "stops"))
+			assert_non_null(strstr(failed, "the command ended with 4"));
+		else if (failed)
+			fail_msg("%s: %s", key, failed);
+		if (failed)
+			continue;
+		assert_int_equal(json_array_size(json_object_get(run, "antagonists")), 1);
+		if (!strcmp(key, "host") || !strcmp(key, "sockets"))
+			assert_true(number(run, "cpu", "parties", "napier") < 0 &&
+				    json_object_get(
+					    json_object_get(json_object_get(run, "cpu"), "parties"),
+					    "napier"));
+		if (number(run, "counts", "completed", NULL) > 0)
+			assert_true(number(run, "cpu", "kernel", "packets_per_poll") != 0);
+	}
+	/* Forth and back. */
+	assert_string_equal(json_string_value(json_object_get(json_array_get(runs, 0), "system")),
+			    "kernel");
+	i = json_array_size(runs) - 1;
+	assert_string_equal(json_string_value(json_object_get(json_array_get(runs, i), "system")),
+			    "kernel");
+	system = by_key(json_object_get(results, "systems"), "key", "threaded");
+	assert_true(json_is_null(json_object_get(system, "skipped")));
+	assert_string_equal(
+		json_string_value(json_object_get(
+			json_object_get(json_object_get(system, "settings"), "threaded"),
+			"observed")),
+		"on");
+	system = by_key(json_object_get(results, "systems"), "key", "spinning");
+	if (json_is_string(json_object_get(system, "skipped")))
+		assert_int_equal(json_array_size(runs), 12);
+	json_decref(results);
+	/* One line says which failed. */
+	assert_int_equal(shell("grep -c 'runs have no valid figures; the first' %s/err", dir), 0);
+}
+
+static void table_and_report(void **state)
+{
+	(void)state;
+	spec_write(SHORT WORKLOAD "systems = { kernel = { }; other = { knobs = { gro = \"off\"; }; "
+				  "}; };\n");
+	shell("%s bench --quick %s -o %s 2>&1", lab_run_napier, file, report);
+	assert_non_null(strstr(output, "kernel"));
+	assert_non_null(strstr(output, "report.html"));
+	assert_int_equal(shell("test -s %s/results.json && test -s %s/report.html && rm -r %s",
+			       report, report, report),
+			 0);
+}
+
+static json_t *partial_read(void)
+{
+	char path[96];
+	json_error_t error;
+	json_t *results;
+
+	snprintf(path, sizeof(path), "%s/results.json", report);
+	results = json_load_file(path, 0, &error);
+	assert_non_null(results);
+	return results;
+}
+
+static pid_t long_start(int *out)
+{
+	const char *arguments[] = {"bench", "--quick", file, "-o", report, NULL};
+
+	spec_write("quick = { warm = \"10ms\"; duration = \"400ms\"; repeats = 15; };\n" WORKLOAD
+		   "systems = { host = { dut = \"napier\"; handler = \"host\"; poller = "
+		   "\"thread\"; }; kernel = { knobs = { napi_defer_hard_irqs = 5; }; }; };\n");
+	return lab_run_start(arguments, false, out);
+}
+
+static void interrupted(void **state)
+{
+	int out, status;
+	pid_t pid = long_start(&out);
+	json_t *results;
+
+	(void)state;
+	status = lab_run_interrupt(pid, out, 1200);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+	results = partial_read();
+	assert_true(json_is_true(json_object_get(results, "partial")));
+	assert_true(json_array_size(json_object_get(results, "runs")) < 30);
+	json_decref(results);
+	shell("rm -r %s", report);
+	/* Before there is anything to keep. */
+	pid = long_start(&out);
+	status = lab_run_interrupt(pid, out, 10);
+	assert_true(!WIFEXITED(status) || WEXITSTATUS(status));
+	shell("rm -rf %s", report);
+}
+
+static unsigned traces(const char *path, pid_t pid)
+{
+	DIR *d = opendir(path);
+	struct dirent *entry;
+	char text[16];
+	unsigned n = 0;
+
+	snprintf(text, sizeof(text), "%d", pid);
+	while (d && (entry = readdir(d)))
+		n += strstr(entry->d_name, text) != NULL;
+	if (d)
+		closedir(d);
+	return n;
+}
+
+static void killed(void **state)
+{
+	int out, other;
+	pid_t pid = long_start(&out);
+
+	(void)state;
+	clock_sleep(800 * NSEC_PER_MSEC);
+	kill(pid, SIGKILL);
+	/* The others end with it. */
+	while (waitpid(-1, &other, 0) > 0)
+		;
+	close(out);
+	assert_true(traces("/run/netns", pid) > 0);
+	spec_write(SHORT WORKLOAD "systems = { kernel = { }; };\n");
+	shell("%s bench --quick %s -j", lab_run_napier, file);
+	assert_int_equal(traces("/run/netns", pid), 0);
+	assert_int_equal(traces("/run/napier", pid), 0);
+	shell("rm -rf %s", report);
+}
+
+static void line_check(int status, int wanted, const char *says)
+{
+	const char *end = strchr(output, '\n');
+
+	if (status != wanted || !strstr(output, says) || !end || end[1])
+		fail_msg("%d: %s", status, output);
+}
+
+static void refused(void **state)
+{
+	(void)state;
+	line_check(shell("%s bench no-such-thing 2>&1", lab_run_napier), 2, "khawaja-2025");
+	line_check(shell("%s bench %s --set nothing 2>&1", lab_run_napier, file), 2, "KEY=VALUE");
+	line_check(shell("%s bench %s -H host:x 2>&1", lab_run_napier, file), 2, "port");
+	line_check(shell("%s bench %s -o %s 2>&1", lab_run_napier, file, file), 1, "-o DIR");
+	line_check(shell("%s bench %s -o /nowhere/at/all 2>&1", lab_run_napier, file), 1,
+		   "/nowhere/at/all");
+	line_check(shell("%s bench 2>&1", lab_run_napier), 2, "--list");
+	assert_int_equal(shell("%s bench --list", lab_run_napier), 0);
+	assert_non_null(strstr(output, "riel-2014"));
+	line_check(shell("cd /; setpriv --reuid %d --clear-groups %s bench %s -j 2>&1", NOBODY,
+			 lab_run_napier, file),
+		   1, "root");
+}
+
+/* What was measured is printed all the same. */
+static void disk_full(void **state)
+{
+	(void)state;
+	spec_write(SHORT WORKLOAD "systems = { kernel = { }; };\n");
+	assert_int_equal(mkdir(report, 0700), 0);
+	if (mount("tmpfs", report, "tmpfs", 0, "size=16k"))
+		skip();
+	assert_int_equal(shell("%s bench --quick %s -o %s 2>&1", lab_run_napier, file, report), 1);
+	umount(report);
+	assert_non_null(strstr(output, "kernel"));
+	assert_non_null(strstr(output, "No space left"));
+	shell("rm -r %s", report);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(complete),    cmocka_unit_test(table_and_report),
+		cmocka_unit_test(interrupted), cmocka_unit_test(killed),
+		cmocka_unit_test(refused),     cmocka_unit_test(disk_full),
+	};
+
+	lab_run_begin(argc, argv);
+	if (unshare(CLONE_NEWNS) || mount("", "/", NULL, MS_SLAVE | MS_REC, NULL)) {
+		printf("skipped: mount namespaces need CAP_SYS_ADMIN\n");
+		return 77;
+	}
+	return cmocka_run_group_tests(tests, setup, cleanup);
+}
