@@ -89,11 +89,9 @@ static void one_for_a_run(void **state)
 	static const struct {
 		const char *file, *test;
 	} wanted[] = {
-		{"k-rrul-1.flent.gz", "rrul"},
-		{"k-up-1.flent.gz", "tcp_upload"},
-		{"k-both-1.flent.gz", "tcp_bidirectional"},
-		{"k-udp-1.flent.gz", "udp_flood"},
-		{"__n-rr-3.flent.gz", "ping"},
+		{"k-rrul-1.flent.gz", "rrul"},	   {"k-rrul-3.flent.gz", "rrul"},
+		{"k-up-1.flent.gz", "tcp_upload"}, {"k-both-1.flent.gz", "tcp_bidirectional"},
+		{"k-udp-1.flent.gz", "udp_flood"}, {"__n-rr-3.flent.gz", "ping"},
 		{"k-tcp-rr-1.flent.gz", "ping"},
 	};
 
@@ -154,6 +152,27 @@ static void has_every_value(void **state)
 	json_decref(o);
 }
 
+/* Nine intervals of 0.02 s: five, and the four that are left, for a stream; a probe keeps its own.
+ */
+static void streams_are_of_longer_times(void **state)
+{
+	json_t *o = file_json("k-rrul-3.flent.gz");
+	const json_t *results = json_object_get(o, "results"), *x = json_object_get(o, "x_values");
+	const json_t *raw = json_object_get(o, "raw_values"), *stream, *probe;
+
+	(void)state;
+	assert_int_equal(json_array_size(x), 2);
+	assert_true(number(x, 0) == 0.05);
+	stream = json_object_get(results, "TCP upload BE");
+	assert_int_equal(json_array_size(stream), 2);
+	assert_true(number(stream, 0) == 12 && number(stream, 1) == 16.5);
+	assert_int_equal(json_array_size(json_object_get(raw, "TCP upload BE")), 2);
+	assert_int_equal(json_array_size(json_object_get(results, "Ping (ms) UDP BE")), 2);
+	probe = json_object_get(raw, "Ping (ms) UDP BE");
+	assert_int_equal(json_array_size(probe), FLENT_POINTS - 3);
+	json_decref(o);
+}
+
 static void nothing_for_it(void **state)
 {
 	json_t *results = json_pack("{s:[], s:[], s:[]}", "systems", "workloads", "runs");
@@ -182,9 +201,9 @@ static void cannot_be_written(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_for_a_run),     cmocka_unit_test(says_what_it_is),
-		cmocka_unit_test(has_every_value),   cmocka_unit_test(nothing_for_it),
-		cmocka_unit_test(cannot_be_written),
+		cmocka_unit_test(one_for_a_run),   cmocka_unit_test(says_what_it_is),
+		cmocka_unit_test(has_every_value), cmocka_unit_test(streams_are_of_longer_times),
+		cmocka_unit_test(nothing_for_it),  cmocka_unit_test(cannot_be_written),
 	};
 
 	return cmocka_run_group_tests(tests, written, removed);

@@ -18,10 +18,10 @@ static inline json_t *flent_values(double first, int nulls)
 	return array;
 }
 
-static inline json_t *flent_rrul_series(void)
+static inline json_t *flent_rrul_series(double interval)
 {
 	return json_pack("{s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-			 "interval_s", 0.2, "up_be_mbit", flent_values(10, 0), "up_bk_mbit",
+			 "interval_s", interval, "up_be_mbit", flent_values(10, 0), "up_bk_mbit",
 			 flent_values(20, 0), "up_cs5_mbit", flent_values(30, 0), "up_ef_mbit",
 			 flent_values(40, 0), "down_be_mbit", flent_values(50, 0), "down_bk_mbit",
 			 flent_values(60, 0), "down_cs5_mbit", flent_values(70, 0), "down_ef_mbit",
@@ -50,8 +50,9 @@ static inline json_t *flent_fixture(void)
 {
 	json_t *runs = json_array();
 
-	json_array_append_new(runs, flent_run("k", "rrul", 0, 1, flent_rrul_series()));
-	json_array_append_new(runs, flent_run("k", "rrul", 1, 0, flent_rrul_series()));
+	json_array_append_new(runs, flent_run("k", "rrul", 0, 1, flent_rrul_series(0.2)));
+	json_array_append_new(runs, flent_run("k", "rrul", 1, 0, flent_rrul_series(0.2)));
+	json_array_append_new(runs, flent_run("k", "rrul", 2, 1, flent_rrul_series(0.02)));
 	json_array_append_new(runs, flent_run("k", "up", 0, 1,
 					      json_pack("{s:f, s:o}", "interval_s", 0.1,
 							"received_mbit", flent_values(5, 0))));

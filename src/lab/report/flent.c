@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,9 @@ struct flent_series {
 	const char *ours, *theirs;
 	double scale; /* ours to theirs */
 };
+
+/* flent's own step is 0.2 s; shorter ones are made this long, in seconds. */
+#define STEP 0.1
 
 #define MBIT 1.0
 #define MS 1e-6
@@ -105,39 +109,74 @@ static json_t *time_json(double seconds)
 	return json_sprintf("%s.%06uZ", text, (unsigned)((seconds - (double)whole) * 1e6));
 }
 
-static json_t *value_json(const json_t *value, double scale)
+struct flent_run {
+	const json_t *results, *run, *system, *workload;
+	const struct flent_test *test;
+	double interval, t0;
+	size_t points; /* of ours */
+	size_t step;   /* of ours in one of flent's, which are alike for all series */
+};
+
+/* The mean of some values, without those that are null; NULL: all are. For json_decref. */
+static json_t *mean_json(const json_t *values, size_t from, size_t n, double scale)
 {
-	return json_is_number(value) ? json_real(json_number_value(value) * scale) : json_null();
+	double sum = 0;
+	size_t known = 0;
+
+	for (size_t i = from; i < from + n; i++) {
+		const json_t *value = json_array_get(values, i);
+
+		sum += json_number_value(value);
+		known += json_is_number(value);
+	}
+	return known ? json_real(sum / (double)known * scale) : NULL;
 }
 
-/* False: it has no value at all. */
-static bool series_put(const json_t *series, const struct flent_series *s, double interval,
-		       double t0, json_t *out)
+/* Means of n values each, of which those that are null are left out; with the middle's time. */
+static json_t *raw_json(const struct flent_run *f, const json_t *values, size_t n, double scale)
 {
-	const json_t *values = json_object_get(series, s->ours), *value;
-	json_t *results = json_array(), *raw = json_array();
-	bool some;
-	size_t i;
+	json_t *raw = json_array();
 
-	json_array_foreach(values, i, value)
-	{
-		json_array_append_new(results, value_json(value, s->scale));
-		if (json_is_number(value))
+	for (size_t i = 0; i < f->points; i += n) {
+		size_t size = i + n < f->points ? n : f->points - i;
+		json_t *mean = mean_json(values, i, size, scale);
+
+		if (mean)
 			json_array_append_new(
-				raw, json_pack("{s:f, s:f}", "t", t0 + ((double)i + 0.5) * interval,
-					       "val", json_number_value(value) * s->scale));
+				raw, json_pack("{s:f, s:o}", "t",
+					       f->t0 + ((double)i + (double)size / 2) * f->interval,
+					       "val", mean));
 	}
-	some = json_array_size(raw);
-	if (some) {
-		json_object_set(json_object_get(out, "results"), s->theirs, results);
-		json_object_set(json_object_get(out, "raw_values"), s->theirs, raw);
-		json_object_set_new(
-			json_object_get(json_object_get(out, "metadata"), "SERIES_META"), s->theirs,
-			json_pack("{s:s}", "UNITS", s->scale == MBIT ? "Mbits/s" : "ms"));
+	return raw;
+}
+
+/*
+ * False: it has no value at all. Throughput in the short intervals that probes are wanted in would
+ * be a series of bursts and gaps.
+ */
+static bool series_put(const struct flent_run *f, const struct flent_series *s, json_t *out)
+{
+	const json_t *values = json_object_get(json_object_get(f->run, "series"), s->ours);
+	json_t *raw = raw_json(f, values, s->scale == MBIT ? f->step : 1, s->scale);
+	json_t *results, *meta;
+
+	if (!json_array_size(raw)) {
+		json_decref(raw);
+		return false;
 	}
-	json_decref(results);
-	json_decref(raw);
-	return some;
+	results = json_array();
+	for (size_t i = 0; i < f->points; i += f->step) {
+		size_t size = i + f->step < f->points ? f->step : f->points - i;
+		json_t *mean = mean_json(values, i, size, s->scale);
+
+		json_array_append_new(results, mean ? mean : json_null());
+	}
+	json_object_set_new(json_object_get(out, "results"), s->theirs, results);
+	json_object_set_new(json_object_get(out, "raw_values"), s->theirs, raw);
+	meta = json_object_get(json_object_get(out, "metadata"), "SERIES_META");
+	json_object_set_new(meta, s->theirs,
+			    json_pack("{s:s}", "UNITS", s->scale == MBIT ? "Mbits/s" : "ms"));
+	return true;
 }
 
 /* The longest, which all others have to be as long as. */
@@ -153,13 +192,6 @@ static size_t points_of(const json_t *series, const struct flent_test *test)
 	return n;
 }
 
-struct flent_run {
-	const json_t *results, *run, *system, *workload;
-	const struct flent_test *test;
-	double interval, t0;
-	size_t points;
-};
-
 static json_t *metadata_json(const struct flent_run *f)
 {
 	const json_t *kernel = path_get(f->results, "environment.kernel.release");
@@ -170,13 +202,14 @@ static json_t *metadata_json(const struct flent_run *f)
 		json_sprintf("%s, %s", system_name(f->system), workload_name(f->workload)), "TIME",
 		time_json(f->t0), "T0", time_json(f->t0), "HOST", "server", "HOSTS", "server",
 		"LOCAL_HOST", "client", "LENGTH", length, "TOTAL_LENGTH", length, "STEP_SIZE",
-		f->interval, "TEST_PARAMETERS", "SERIES_META", "IP_VERSION", 4, "BATCH_NAME",
-		text_of(f->results, "name"), "NAPIER_VERSION", text_of(f->results, "napier"));
+		f->interval * (double)f->step, "TEST_PARAMETERS", "SERIES_META", "IP_VERSION", 4,
+		"BATCH_NAME", text_of(f->results, "name"), "NAPIER_VERSION",
+		text_of(f->results, "napier"));
 
 	json_object_set_new(
 		o, "NOTE",
-		json_sprintf("napier bench %s: system %s, workload %s, repeat %lld; each value is "
-			     "of %g s",
+		json_sprintf("napier bench %s: system %s, workload %s, repeat %lld; values "
+			     "are of %g s",
 			     text_of(f->results, "name"), text_of(f->run, "system"),
 			     text_of(f->run, "workload"),
 			     (long long)json_integer_value(json_object_get(f->run, "repeat")) + 1,
@@ -198,14 +231,18 @@ static json_t *flent_json(struct flent_run *f)
 	f->points = points_of(series, f->test);
 	if (!f->points || !path_number(series, "interval_s", &f->interval) || f->interval <= 0)
 		return NULL;
+	f->step = f->interval < STEP ? (size_t)ceil(STEP / f->interval - 1e-9) : 1;
 	x = json_array();
-	for (size_t i = 0; i < f->points; i++)
-		json_array_append_new(x, json_real(((double)i + 0.5) * f->interval));
+	for (size_t i = 0; i < f->points; i += f->step) {
+		size_t size = i + f->step < f->points ? f->step : f->points - i;
+
+		json_array_append_new(x, json_real(((double)i + (double)size / 2) * f->interval));
+	}
 	o = json_pack("{s:i, s:o, s:o, s:{}, s:{}}", "version", FORMAT_VERSION, "metadata",
 		      metadata_json(f), "x_values", x, "results", "raw_values");
 	for (const struct flent_series *s = f->test->series; s->ours; s++)
 		if (json_array_size(json_object_get(series, s->ours)) == f->points)
-			some |= series_put(series, s, f->interval, f->t0, o);
+			some |= series_put(f, s, o);
 	if (some)
 		return o;
 	json_decref(o);
