@@ -2,7 +2,9 @@
 /* Streams over the loopback: every datagram and byte is accounted for. */
 #include "test.h"
 
+#include <arpa/inet.h>
 #include <math.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -236,6 +238,7 @@ static void a_flood_is_accounted_for(void **state)
 		struct load_config config = config_of(LOAD_UDP, i % 2 ? LOAD_BOTH : LOAD_UP);
 
 		config.rate = 0;
+		config.timeout = 400 * MS;
 		config.batch = batches[i / 2];
 		config.flows = flows[i % 2];
 		config.size[0] = 16;
@@ -444,6 +447,101 @@ static void nobody_there_is_said(void **state)
 	assert_non_null(strstr(err.text, "127.0.0.1 port"));
 }
 
+static int loopback(int type, bool listens)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET,
+				 .sin_port = htons(place.port),
+				 .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	int fd = socket(AF_INET, type, 0), one = 1;
+
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (listens)
+		assert_int_equal(bind(fd, (void *)&to, sizeof(to)) || listen(fd, 8), 0);
+	else
+		assert_int_equal(connect(fd, (void *)&to, sizeof(to)), 0);
+	return fd;
+}
+
+static void strangers_are_no_matter(void **state)
+{
+	static const char *const texts[] = {"GET / HTTP/1.1\r\n\r\n",
+					    "{\"napier\": \"stream\"}\n",
+					    "{}\n",
+					    "{\"version\": 1, \"config\": 7}\n",
+					    "x",
+					    "npst12345678",
+					    "{ for ever"};
+	struct load_config config = config_of(LOAD_UDP, LOAD_UP);
+	struct error err = {0};
+	int fd[16];
+	unsigned n = 0;
+
+	(void)state;
+	server_start(&config);
+	for (unsigned i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		for (unsigned k = 0; k < 2; k++) {
+			fd[n] = loopback(k ? SOCK_DGRAM : SOCK_STREAM, false);
+			assert_true(send(fd[n++], texts[i], strlen(texts[i]), MSG_NOSIGNAL) > 0);
+		}
+	}
+	/* They wait for an answer, while others are served. */
+	if (load_stream.client_start(&config, &place, &client, &err))
+		fail_msg("%s", err.text);
+	measure(50 * MS);
+	assert_valid();
+	assert_int_equal(count(result, "lost"), 0);
+	while (n)
+		close(fd[--n]);
+}
+
+static const char *says;
+
+static void *stranger(void *arg)
+{
+	int fd = accept(*(int *)arg, NULL, NULL);
+	char text[64];
+
+	assert_true(recv(fd, text, sizeof(text), 0) > 0);
+	assert_int_equal(send(fd, says, strlen(says), MSG_NOSIGNAL), strlen(says));
+	close(fd);
+	return NULL;
+}
+
+static void another_kind_of_server_is_said(void **state)
+{
+	static const struct {
+		const char *says, *text;
+		int error;
+	} cases[] = {
+		{"SSH-2.0-OpenSSH\r\n", "answers with something else", -EPROTO},
+		{"{\"version\": 99}\n", "version 99", -EPROTO},
+		{"{\"version\": 1}\n", "parameters", -EINVAL},
+		{"", "closed the connection", -ECONNRESET},
+	};
+	struct load_config config = config_of(LOAD_UDP, LOAD_UP);
+	struct error err = {0};
+
+	(void)state;
+	/* A port that is free. */
+	server_start(&config);
+	load_stream.server_stop(server, NULL);
+	server = NULL;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		int listener = loopback(SOCK_STREAM, true);
+		pthread_t thread;
+
+		says = cases[i].says;
+		pthread_create(&thread, NULL, stranger, &listener);
+		assert_int_equal(load_stream.client_start(&config, &place, &client, &err),
+				 cases[i].error);
+		client = NULL;
+		if (!strstr(err.text, cases[i].text))
+			fail_msg("%s", err.text);
+		pthread_join(thread, NULL);
+		close(listener);
+	}
+}
+
 static void threads_are_told(void **state)
 {
 	struct load_config config = config_of(LOAD_UDP, LOAD_BOTH);
@@ -516,6 +614,8 @@ int main(void)
 		cmocka_unit_test_teardown(nothing_measured_is_null, run_stop),
 		cmocka_unit_test_teardown(an_early_stop_keeps_what_there_is, run_stop),
 		cmocka_unit_test_teardown(nobody_there_is_said, run_stop),
+		cmocka_unit_test_teardown(strangers_are_no_matter, run_stop),
+		cmocka_unit_test_teardown(another_kind_of_server_is_said, run_stop),
 		cmocka_unit_test_teardown(threads_are_told, run_stop),
 		cmocka_unit_test_teardown(what_cannot_be_is_named, run_stop),
 	};

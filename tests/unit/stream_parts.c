@@ -169,9 +169,9 @@ static void lines_come_whole(void **state)
 	assert_string_equal(json_string_value(json_object_get(o, "text")), text);
 	json_decref(o);
 	/* In pieces. */
-	assert_int_equal(send(a.fd, "{\"n\":", 5, 0), 5);
+	assert_int_equal(send(a.peer.fd, "{\"n\":", 5, 0), 5);
 	assert_int_equal(stream_line_receive(&b, 0, &o), -ETIMEDOUT);
-	assert_int_equal(send(a.fd, "2}\n[]\n", 6, 0), 6);
+	assert_int_equal(send(a.peer.fd, "2}\n[]\n", 6, 0), 6);
 	assert_int_equal(stream_line_receive(&b, 0, &o), 0);
 	assert_int_equal(json_integer_value(json_object_get(o, "n")), 2);
 	json_decref(o);

@@ -1,149 +1,57 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
-#include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <napier/machine.h>
 
 #include "lab/clock.h"
 #include "lab/load/stream_line.h"
 
 #define SEND_PATIENCE (5 * NSEC_PER_SEC)
 
-enum { ROOM_FIRST = 4096 };
-
 void stream_line_open(struct stream_line *line, int fd)
 {
-	*line = (struct stream_line){.fd = fd};
+	peer_line_init(&line->peer, fd, STREAM_LINE_MAX);
 }
 
 void stream_line_close(struct stream_line *line)
 {
-	if (line->fd >= 0)
-		close(line->fd);
-	free(line->text);
-	stream_line_open(line, -1);
+	if (line->peer.fd >= 0)
+		close(line->peer.fd);
+	peer_line_free(&line->peer);
+	line->peer.fd = -1;
 }
 
-/* 0: it is so; -ETIMEDOUT. */
-static int await(int fd, short events, int64_t deadline)
+bool stream_line_is_open(const struct stream_line *line)
 {
-	struct pollfd p = {.fd = fd, .events = events};
-	int64_t left;
-	int n;
-
-	do {
-		left = deadline - clock_now();
-		n = poll(&p, 1, left > 0 ? (int)(left / NSEC_PER_MSEC + 1) : 0);
-	} while ((n < 0 && errno == EINTR) || (n == 0 && left > 0));
-	return n < 0 ? -errno : n ? 0 : -ETIMEDOUT;
+	return line->peer.fd >= 0;
 }
 
-static int text_send(struct stream_line *line, const char *text, size_t length)
+bool stream_line_is_dead(const struct stream_line *line)
 {
-	int64_t deadline = clock_now() + SEND_PATIENCE;
-	int ret;
+	char byte;
+	ssize_t n = recv(line->peer.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
 
-	while (length) {
-		ssize_t n = send(line->fd, text, length, MSG_NOSIGNAL | MSG_DONTWAIT);
-
-		if (n > 0) {
-			text += n;
-			length -= (size_t)n;
-			continue;
-		}
-		if (errno != EAGAIN && errno != EINTR)
-			return errno == EPIPE ? -ECONNRESET : -errno;
-		ret = await(line->fd, POLLOUT, deadline);
-		if (ret)
-			return ret;
-	}
-	return 0;
+	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
 int stream_line_send(struct stream_line *line, json_t *o)
 {
-	char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
 	int ret = -ENOMEM;
 
+	if (!stream_line_is_open(line))
+		ret = -ECONNRESET;
+	else if (o)
+		ret = peer_line_send(line->peer.fd, o, clock_now() + SEND_PATIENCE);
 	json_decref(o);
-	if (line->fd < 0) {
-		free(text);
-		return -ECONNRESET;
-	}
-	if (text) {
-		size_t length = strlen(text);
-
-		text[length] = '\n'; /* in the place of the terminating zero */
-		ret = text_send(line, text, length + 1);
-	}
-	free(text);
 	return ret;
-}
-
-/* The first line of what has come, if it is whole. */
-static int line_take(struct stream_line *line, json_t **out)
-{
-	char *end = memchr(line->text, '\n', line->length);
-	size_t length;
-
-	if (!end)
-		return line->length < STREAM_LINE_MAX ? -EAGAIN : -EPROTO;
-	length = (size_t)(end + 1 - line->text);
-	*out = json_loadb(line->text, length, 0, NULL);
-	memmove(line->text, end + 1, line->length - length);
-	line->length -= length;
-	if (json_is_object(*out))
-		return 0;
-	json_decref(*out);
-	return -EPROTO;
-}
-
-static int room_make(struct stream_line *line)
-{
-	size_t room = line->room ? 2 * line->room : ROOM_FIRST;
-	char *text;
-
-	if (line->length < line->room)
-		return 0;
-	text = realloc(line->text, room);
-	if (!text)
-		return -ENOMEM;
-	line->text = text;
-	line->room = room;
-	return 0;
 }
 
 int stream_line_receive(struct stream_line *line, int64_t timeout, json_t **out)
 {
-	int64_t deadline = clock_now() + timeout;
-	int ret = line->length ? line_take(line, out) : -EAGAIN;
+	int ret;
 
-	if (line->fd < 0)
+	if (!stream_line_is_open(line))
 		return -ECONNRESET;
-	while (ret == -EAGAIN) {
-		ssize_t n;
-
-		ret = room_make(line);
-		if (ret)
-			break;
-		n = recv(line->fd, line->text + line->length, line->room - line->length,
-			 MSG_DONTWAIT);
-		if (n > 0) {
-			line->length += (size_t)n;
-			ret = line_take(line, out);
-			continue;
-		}
-		if (n == 0)
-			return -ECONNRESET;
-		if (errno != EAGAIN && errno != EINTR)
-			return -errno;
-		ret = await(line->fd, POLLIN, deadline);
-		if (!ret)
-			ret = -EAGAIN;
-	}
-	return ret;
+	ret = peer_line_wait(&line->peer, clock_now() + timeout, out, NULL);
+	return ret == -EINVAL || ret == -EMSGSIZE ? -EPROTO : ret;
 }

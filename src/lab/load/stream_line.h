@@ -6,22 +6,20 @@
 #ifndef LAB_LOAD_STREAM_LINE_H
 #define LAB_LOAD_STREAM_LINE_H
 
-#include <stddef.h>
-#include <stdint.h>
-
-#include <jansson.h>
+#include "lab/load/peer_line.h"
 
 enum { STREAM_LINE_MAX = 16 << 20 };
 
 struct stream_line {
-	int fd; /* -1: none */
-	char *text;
-	size_t length, room;
+	struct peer_line peer; /* fd -1: none */
 };
 
 /* Takes the descriptor. */
 void stream_line_open(struct stream_line *line, int fd);
 void stream_line_close(struct stream_line *line);
+bool stream_line_is_open(const struct stream_line *line);
+/* Has the other side closed it? */
+bool stream_line_is_dead(const struct stream_line *line);
 
 /* Takes o. Waits at most 5 s. -ECONNRESET: the other side is gone; -ETIMEDOUT: it reads nothing. */
 int stream_line_send(struct stream_line *line, json_t *o);

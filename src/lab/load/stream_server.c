@@ -48,14 +48,6 @@ static void client_leave(struct stream_server *s)
 	s->runs = false;
 }
 
-static bool line_is_dead(const struct stream_server *s)
-{
-	char byte;
-	ssize_t n = recv(s->line.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-
-	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
-}
-
 static void greet(struct stream_server *s, struct stream_line *line)
 {
 	json_t *hello = NULL, *config = NULL;
@@ -71,10 +63,10 @@ static void greet(struct stream_server *s, struct stream_line *line)
 		error_set(&err, -EPROTO, "another version");
 	else if (!load_config_read(config, &theirs, &err))
 		load_config_compare(&s->config, &theirs, &err);
-	if (!err.code && s->line.fd >= 0 && !line_is_dead(s))
+	if (!err.code && stream_line_is_open(&s->line) && !stream_line_is_dead(&s->line))
 		error_set(&err, -EBUSY, "it serves another client");
 	json_decref(hello);
-	if (!err.code && s->line.fd >= 0)
+	if (!err.code && stream_line_is_open(&s->line))
 		client_leave(s);
 	hello = json_pack("{si so sI ss*}", "version", STREAM_VERSION, "config",
 			  load_config_json(&s->config), "session", (json_int_t)++s->session,
@@ -102,7 +94,7 @@ static bool hello_is_ours(const struct stream_server *s, const struct stream_hel
 			  unsigned *flow)
 {
 	*flow = ntohl(hello->flow);
-	return ntohl(hello->magic) == STREAM_HELLO && s->line.fd >= 0 && !s->runs &&
+	return ntohl(hello->magic) == STREAM_HELLO && stream_line_is_open(&s->line) && !s->runs &&
 	       ntohl(hello->session) == s->session && *flow < s->plan.flows;
 }
 
@@ -177,7 +169,7 @@ static bool is_gone(void *arg)
 {
 	struct stream_server *s = arg;
 
-	return s->stop || line_is_dead(s);
+	return s->stop || stream_line_is_dead(&s->line);
 }
 
 static int line_answer(struct stream_server *s, const json_t *o)
@@ -226,7 +218,7 @@ static void line_read(struct stream_server *s)
 
 static void gather(struct stream_server *s)
 {
-	if (s->line.fd < 0 || s->runs || !stream_end_complete(s->end))
+	if (!stream_line_is_open(&s->line) || s->runs || !stream_end_complete(s->end))
 		return;
 	s->runs = true;
 	stream_end_run(s->end);
@@ -241,7 +233,7 @@ static void *server_run(void *arg)
 	while (!s->stop) {
 		struct pollfd p[] = {
 			{.fd = s->wake, .events = POLLIN},
-			{.fd = s->line.fd, .events = POLLIN},
+			{.fd = s->line.peer.fd, .events = POLLIN},
 			{.fd = s->listener, .events = POLLIN},
 			{.fd = s->greeter, .events = POLLIN},
 		};
