@@ -15,7 +15,7 @@
 #define LAG_NS INT64_C(20000000)
 
 /* /proc/stat has hundredths: in less than this a twentieth of the time is none of them. */
-#define BUSY_WALL_NS INT64_C(400000000)
+#define BUSY_WALL_NS INT64_C(250000000)
 
 static void note(json_t *notes, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void note(json_t *notes, const char *format, ...)
@@ -289,13 +289,18 @@ static int64_t others_back(const struct moment *begin, const struct moment *end)
 
 static void others_account(const struct moment *begin, const struct moment *end, struct account *a)
 {
-	if (!end->cputime_known) {
+	int64_t time = end->others_when - begin->others_when;
+
+	if (!end->cputime_known || time <= 0) {
 		a->others = -1;
 		return;
 	}
 	a->others = end->span.others - others_back(begin, end);
 	if (a->others < 0)
 		a->others = 0;
+	/* Their share of a time that is somewhat longer than the window. */
+	if (time > a->wall)
+		a->others = (int64_t)((double)a->others * (double)a->wall / (double)time);
 	a->others += a->party[PARTY_NONE].net;
 }
 

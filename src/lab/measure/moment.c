@@ -88,15 +88,20 @@ static unsigned party_of(const struct usage_config *config, pid_t thread, unsign
 	return otherwise;
 }
 
+/* Unless it is among the first `known` ones, which are sorted. */
 static void task_add(struct moment *moment, pid_t process, pid_t thread, unsigned party)
 {
+	struct moment_task task = {
+		.task = {.process = process, .thread = thread},
+		.party = party,
+	};
+
+	if (bsearch(&task, moment->task, moment->known, sizeof(task), ascending))
+		return;
 	if (moment->tasks == MOMENT_TASKS_MAX)
 		moment->missed++;
 	else
-		moment->task[moment->tasks++] = (struct moment_task){
-			.task = {.process = process, .thread = thread},
-			.party = party,
-		};
+		moment->task[moment->tasks++] = task;
 }
 
 static void kernel_threads_list(const struct moment_site *site, struct moment *moment)
@@ -116,11 +121,12 @@ static void kernel_threads_list(const struct moment_site *site, struct moment *m
 	}
 }
 
+/* Those that are not in it yet, at its end; not sorted. */
 static void tasks_list(const struct moment_site *site, struct moment *moment)
 {
 	static const unsigned max = MOMENT_TASKS_MAX;
 
-	moment->tasks = moment->missed = 0;
+	moment->missed = 0;
 	for (unsigned i = 0; i < moment->processes; i++) {
 		const struct moment_process *p = &moment->process[i];
 		unsigned n = task_list(p->process, moment->listed, max);
@@ -131,7 +137,6 @@ static void tasks_list(const struct moment_site *site, struct moment *moment)
 		moment->missed += n > max ? n - max : 0;
 	}
 	kernel_threads_list(site, moment);
-	qsort(moment->task, moment->tasks, sizeof(*moment->task), ascending);
 }
 
 /*
@@ -150,14 +155,16 @@ static void time_read(const struct napi_watch *watch, struct moment_task *t)
 	}
 }
 
-static void ended_drop(struct moment *moment)
+/* What was listed but had ended is dropped; the rest is sorted, and known. */
+static void tasks_settle(struct moment *moment)
 {
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < moment->tasks; i++)
 		if (moment->task[i].ns >= 0)
 			moment->task[n++] = moment->task[i];
-	moment->tasks = n;
+	moment->tasks = moment->known = n;
+	qsort(moment->task, n, sizeof(*moment->task), ascending);
 }
 
 static void times_read(const struct moment_site *site, struct moment *moment)
@@ -170,7 +177,19 @@ static void times_read(const struct moment_site *site, struct moment *moment)
 		napi_watch_read(site->watch,
 				i < site->config->interfaces ? site->config->interface[i] : "",
 				&moment->watched[i]);
-	ended_drop(moment);
+	tasks_settle(moment);
+}
+
+/* Those that have begun since they were listed: what they have, they had in the window. */
+static void begun_read(const struct moment_site *site, struct moment *moment)
+{
+	unsigned known = moment->tasks;
+
+	processes_list(site, moment);
+	tasks_list(site, moment);
+	for (unsigned i = known; i < moment->tasks; i++)
+		time_read(site->watch, &moment->task[i]);
+	tasks_settle(moment);
 }
 
 /* One that has ended since its time was read keeps that, with nothing else known. */
@@ -282,12 +301,14 @@ void moment_begin(const struct moment_site *site, struct moment *moment)
 	pid_t ours[MOMENT_PROCESSES_MAX];
 	unsigned n;
 
+	moment->tasks = moment->known = 0;
 	processes_list(site, moment);
 	tasks_list(site, moment);
 	tasks_read(moment);
 	stacks_read(site->config, moment);
 	processes_read(moment);
 	n = ours_list(moment, ours);
+	moment->others_when = clock_now();
 	moment->cputime_known = !cputime_begin(&moment->cputime, ours, n);
 	backs_read(site, moment);
 	idle_read(moment);
@@ -299,12 +320,15 @@ void moment_end(const struct moment_site *site, const struct moment *begin, stru
 	pid_t ours[MOMENT_PROCESSES_MAX];
 	unsigned n;
 
-	processes_list(site, moment);
-	tasks_list(site, moment);
+	/* Those of the begin first: to find new ones takes a while. */
+	moment->tasks = moment->known = begin->tasks;
+	memcpy(moment->task, begin->task, begin->tasks * sizeof(*begin->task));
 	times_read(site, moment);
 	idle_read(moment);
+	begun_read(site, moment);
 	backs_read(site, moment);
 	n = ours_list(moment, ours);
+	moment->others_when = clock_now();
 	moment->cputime_known =
 		begin->cputime_known && !cputime_end(&begin->cputime, ours, n, &moment->span);
 	processes_read(moment);

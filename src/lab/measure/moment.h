@@ -37,6 +37,7 @@ struct moment {
 	int64_t when;	 /* CLOCK_MONOTONIC */
 	int64_t softirq; /* ns */
 	unsigned tasks;	 /* ascending by thread */
+	unsigned known;	 /* while it is taken: of those, that are in order already */
 	struct moment_task *task;
 	unsigned missed; /* threads that there was no room for */
 	pid_t *listed;	 /* for a while */
@@ -44,6 +45,7 @@ struct moment {
 	struct moment_process process[MOMENT_PROCESSES_MAX];
 	struct cputime cputime;
 	struct cputime_span span; /* of an end: since the begin */
+	int64_t others_when;	  /* to read others takes a while, too */
 	bool cputime_known;
 	unsigned cpus;		       /* up to the highest that is online */
 	int64_t idle[MOMENT_CPUS_MAX]; /* ns, of a CPU; -1: it is offline */

@@ -82,6 +82,23 @@ static int config_check(const struct usage_config *config, struct error *err)
 	return 0;
 }
 
+/* Two of one name, in two namespaces, cannot be told apart: they are one. */
+static void interfaces_once(struct usage_config *config)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < config->interfaces; i++) {
+		bool had = false;
+
+		for (unsigned k = 0; k < n; k++)
+			had |= !strcmp(config->interface[k], config->interface[i]);
+		if (!had)
+			memmove(config->interface[n++], config->interface[i],
+				sizeof(config->interface[0]));
+	}
+	config->interfaces = n;
+}
+
 int usage_open(const struct usage_config *config, struct usage **out, struct error *err)
 {
 	int ret = config_check(config, err);
@@ -93,6 +110,7 @@ int usage_open(const struct usage_config *config, struct usage **out, struct err
 	if (!usage)
 		return error_set(err, -ENOMEM, "no memory");
 	usage->config = *config;
+	interfaces_once(&usage->config);
 	usage->notes = json_array();
 	if (!usage->notes || moment_init(&usage->begin) || moment_init(&usage->end)) {
 		usage_close(usage);

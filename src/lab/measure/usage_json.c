@@ -154,7 +154,8 @@ static json_t *gro_json(const struct usage_view *v)
 		most = to->wire - from->wire;
 		taken = to->taken - from->taken;
 	}
-	return ratio(true, (double)most, (double)taken);
+	/* The two are not read at once. */
+	return ratio(true, (double)(most > taken ? most : taken), (double)taken);
 }
 
 static json_t *kernel_json(const struct usage_view *v)
