@@ -12,7 +12,7 @@
 #include "lab/load/side.h"
 
 #define PATIENCE (10 * NSEC_PER_SEC)
-#define JUMP 2000 /* ns between two looks at the clock: more, and something else ran */
+#define JUMP 2000 /* ns between two looks at the clock: beyond that something else ran */
 
 void rr_server_ready(struct rr_server_worker *w)
 {
@@ -51,8 +51,7 @@ void rr_server_work(int64_t ns)
 	while (ns > 0) {
 		int64_t now = clock_now();
 
-		if (now - last < JUMP)
-			ns -= now - last;
+		ns -= now - last < JUMP ? now - last : JUMP;
 		last = now;
 	}
 }

@@ -95,8 +95,11 @@ static void connection_add(struct rr_server_worker *w, int fd, bool greeted)
 		connection_close(c);
 }
 
-/* Those that greet come to thread 0, which deals them out; each has a listener for the others. */
-static void accept_all(struct rr_server_worker *w, int listener, bool greeted)
+/*
+ * Those that greet come to thread 0, which deals them out; each has a listener for the others, of
+ * which it takes one a time: to find that there is no second would cost as much as the first.
+ */
+static void accept_some(struct rr_server_worker *w, int listener, bool greeted)
 {
 	struct rr_server *server = w->server;
 	int fd;
@@ -107,6 +110,8 @@ static void accept_all(struct rr_server_worker *w, int listener, bool greeted)
 		if (!greeted)
 			to = &server->worker[server->next_worker++ % server->config.server_threads];
 		connection_add(to, fd, greeted);
+		if (greeted)
+			break;
 	}
 }
 
@@ -372,9 +377,9 @@ static void serve(struct rr_server_worker *w, int *greeter)
 			void *what = events[i].data.ptr;
 
 			if (what == greeter)
-				accept_all(w, *greeter, false);
+				accept_some(w, *greeter, false);
 			else if (what == &w->listener)
-				accept_all(w, w->listener, true);
+				accept_some(w, w->listener, true);
 			else if (what != &server->stop_event)
 				connection_event(what, events[i].events);
 		}
