@@ -410,6 +410,14 @@ static void head_print(const json_t *results, unsigned columns, FILE *out)
 	fputc('\n', out);
 }
 
+static const char legend[] =
+	"rate, p99: the ratio to the base, and whether that is better or worse; none: no "
+	"difference; "
+	"unknown: one repeat, or too few samples in each. cores: CPUs' worth that all parties "
+	"used; "
+	"ns/op: their CPU time per operation; p/poll: packets a poll; -: not measured, or too few "
+	"samples.";
+
 void report_table(const json_t *results, FILE *out)
 {
 	unsigned columns = lines_columns(out);
@@ -424,16 +432,7 @@ void report_table(const json_t *results, FILE *out)
 	for (unsigned g = 0; g < of.groups; g++)
 		group_print(&of, &of.group[g], columns, out);
 	if (of.groups)
-		lines_say(out, columns, 2,
-			  "rate, p99: the ratio to the base, and whether that is better or worse; "
-			  "none: "
-			  "no "
-			  "difference, unknown: one repeat. cores: CPUs' worth that all parties "
-			  "used; "
-			  "ns/op: "
-			  "their CPU time per operation; p/poll: packets a poll; -: not measured, "
-			  "or too "
-			  "few samples.");
+		lines_say(out, columns, 2, "%s", legend);
 	skipped_print(results, columns, out);
 	lines_print(json_object_get(results, "scaled"), "Scaled: ", columns, out);
 	lines_print(json_object_get(results, "notes"), "Note: ", columns, out);

@@ -170,7 +170,9 @@ static json_t *series_make(double rate, double p50_us)
 	for (unsigned i = 0; i < INTERVALS; i++) {
 		double dip = i == 31 ? 0.7 : 1;
 
-		json_array_append_new(transactions, json_real(rate * dip * (1 + 0.02 * normal())));
+		json_array_append_new(
+			transactions,
+			json_integer((json_int_t)(rate / 10 * dip * (1 + 0.02 * normal()))));
 		json_array_append_new(p50, json_real(p50_us * 1e3 * (1 + 0.02 * normal())));
 		/* In some intervals too few came for one. */
 		json_array_append_new(

@@ -59,7 +59,7 @@ static void environment_fact(const struct page *page, const char *what, const ch
 static void facts_put(const struct page *page)
 {
 	static const char *const cpu[] = {"cpu.model", "cpu.name", NULL};
-	static const char *const cpus[] = {"cpu.cpus", "cpu.online", "cpus", NULL};
+	static const char *const cpus[] = {"cpu.online_n", "cpu.cpus", NULL};
 	static const char *const kernel[] = {"kernel.release", "kernel", NULL};
 	static const char *const hypervisor[] = {"hypervisor", "cpu.hypervisor", NULL};
 	static const char *const governor[] = {"cpu.governor", "governor", NULL};
@@ -74,15 +74,18 @@ static void facts_put(const struct page *page)
 			 text_of(results, "started") + 11);
 	fact_put(page->out, "measured", text);
 	if (path_number(results, "duration_s", &seconds)) {
-		snprintf(text, sizeof(text), "%.0f min %02.0f s, %s length",
-			 seconds / 60 - 0.5 > 0 ? (double)(long)(seconds / 60) : 0,
-			 seconds - 60 * (double)(long)(seconds / 60), text_of(results, "length"));
+		if (seconds < 60)
+			snprintf(text, sizeof(text), "%.0f s, %.20s length", seconds,
+				 text_of(results, "length"));
+		else
+			snprintf(text, sizeof(text), "%d min %d s, %.20s length", (int)seconds / 60,
+				 (int)seconds % 60, text_of(results, "length"));
 		fact_put(page->out, "in", text);
 	}
 	environment_fact(page, "CPU", cpu);
 	environment_fact(page, "CPUs", cpus);
 	environment_fact(page, "kernel", kernel);
-	environment_fact(page, "virtual machine of", hypervisor);
+	environment_fact(page, "hypervisor", hypervisor);
 	environment_fact(page, "governor", governor);
 	fact_put(page->out, "napier", text_of(results, "napier"));
 	fputs("</dl>\n", page->out);

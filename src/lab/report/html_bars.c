@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Who used how much CPU, of the repeat whose rate is nearest to the median. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "lab/report/html.h"
@@ -22,6 +23,28 @@ static const char *class_of(const char *party)
 	return strstr(party, "kernel") ? "kernel" : "other";
 }
 
+/* In the way of a packet, and the kernel's part last; the same in every bar. */
+static unsigned order_of(const struct segment *segment)
+{
+	static const char *const order[] = {"client",  "server",	 "napier",
+					    "command", "kernel threads", "softirq"};
+	unsigned i = 0;
+
+	while (i < sizeof(order) / sizeof(*order) && strcmp(segment->party, order[i]))
+		i++;
+	return 4 * i + (*segment->part == 0 ? 0 : *segment->part == 'u' ? 1 : 2);
+}
+
+static int in_order(const void *a, const void *b)
+{
+	const struct segment *x = a, *y = b;
+	unsigned of_x = order_of(x), of_y = order_of(y);
+
+	if (of_x == of_y)
+		return strcmp(x->party, y->party);
+	return of_x < of_y ? -1 : 1;
+}
+
 static void segment_add(struct segment *segment, unsigned *n, const char *party, const char *part,
 			double cores)
 {
@@ -36,7 +59,7 @@ static unsigned segments_of(const json_t *run, struct segment segment[SEGMENTS_M
 	const char *name;
 	unsigned n = 0;
 
-	if (!path_number(run, "duration_s", &duration) || duration <= 0)
+	if (!run_wall(run, &duration))
 		return 0;
 	json_object_foreach((json_t *)parties, name, party)
 	{
@@ -48,6 +71,7 @@ static unsigned segments_of(const json_t *run, struct segment segment[SEGMENTS_M
 			segment_add(segment, &n, name, "", total / duration);
 		}
 	}
+	qsort(segment, n, sizeof(*segment), in_order);
 	return n;
 }
 
@@ -99,12 +123,12 @@ static void bar_put(const struct page *page, const struct group *group, const js
 }
 
 /* Of all that anybody here has, each once. */
-static void key_put(const struct page *page, const struct group *group)
+static unsigned parts_gather(const struct page *page, const struct group *group,
+			     struct segment known[SEGMENTS_MAX])
 {
-	struct segment segment[SEGMENTS_MAX], shown[SEGMENTS_MAX];
-	unsigned known = 0;
+	struct segment segment[SEGMENTS_MAX];
+	unsigned all = 0;
 
-	fputs("<p class=\"key\">", page->out);
 	for (unsigned s = 0; s < group->systems; s++) {
 		unsigned n = segments_of(
 			results_typical(page->results, text_of(group->system[s], "key"), group),
@@ -113,18 +137,28 @@ static void key_put(const struct page *page, const struct group *group)
 		for (unsigned i = 0; i < n; i++) {
 			unsigned k = 0;
 
-			while (k < known && (strcmp(shown[k].party, segment[i].party) ||
-					     strcmp(shown[k].part, segment[i].part)))
+			while (k < all && (strcmp(known[k].party, segment[i].party) ||
+					   strcmp(known[k].part, segment[i].part)))
 				k++;
-			if (k < known || known == SEGMENTS_MAX)
-				continue;
-			shown[known++] = segment[i];
-			fprintf(page->out, "<span><i class=\"%s%s\"></i>",
-				class_of(segment[i].party),
-				!strcmp(segment[i].part, "system") ? " sys" : "");
-			segment_title(page->out, &segment[i]);
-			fputs("</span>", page->out);
+			if (k == all && all < SEGMENTS_MAX)
+				known[all++] = segment[i];
 		}
+	}
+	qsort(known, all, sizeof(*known), in_order);
+	return all;
+}
+
+static void key_put(const struct page *page, const struct group *group)
+{
+	struct segment known[SEGMENTS_MAX];
+	unsigned n = parts_gather(page, group, known);
+
+	fputs("<p class=\"key\">", page->out);
+	for (unsigned i = 0; i < n; i++) {
+		fprintf(page->out, "<span><i class=\"%s%s\"></i>", class_of(known[i].party),
+			!strcmp(known[i].part, "system") ? " sys" : "");
+		segment_title(page->out, &known[i]);
+		fputs("</span>", page->out);
 	}
 	fputs("</p>\n", page->out);
 }
@@ -148,7 +182,7 @@ static void parties_put(const struct page *page, const struct group *group)
 		double duration = 0, value;
 		const char *name;
 
-		path_number(run, "duration_s", &duration);
+		run_wall(run, &duration);
 		json_object_foreach((json_t *)path_get(run, "cpu.parties"), name, party)
 		{
 			fputs("<tr><td>", page->out);

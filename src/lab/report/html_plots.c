@@ -75,6 +75,8 @@ static void latency_trace(struct traces *all, const struct histogram *h, struct 
 	}
 	if (x > 0)
 		point_add(all, trace, x, y);
+	else
+		all->n--; /* too few samples for any share */
 }
 
 static void traces_begin(struct traces *all)
@@ -84,17 +86,25 @@ static void traces_begin(struct traces *all)
 	all->right = all->top = 0;
 }
 
-/* "5 µs" at 5000, … where both ends are far apart only at 1, else at 1, 2, 5. */
+/* "5 µs" at 5000: at 1, 2, 5, or at 1, 3, or at 1 alone, as many as have room. */
+static unsigned steps_choose(double low, double high, const int **steps)
+{
+	static const int three[] = {1, 2, 5}, two[] = {1, 3}, one[] = {1};
+
+	*steps = high / low < 120 ? three : high / low < 5000 ? two : one;
+	return *steps == three ? 3 : *steps == two ? 2 : 1;
+}
+
 static void time_tics(FILE *script, const char *axis, double low, double high)
 {
-	static const int steps[] = {1, 2, 5};
 	static const char *const units[] = {"ns", "µs", "ms", "s"};
-	bool fine = high / low < 150;
+	const int *steps;
+	unsigned n = steps_choose(low, high, &steps);
 	const char *between = "";
 
 	fprintf(script, "set %stics (", axis);
 	for (int decade = 0; decade < 12; decade++) {
-		for (int i = 0; i < (fine ? 3 : 1); i++) {
+		for (unsigned i = 0; i < n; i++) {
 			double value = steps[i] * pow(10, decade);
 
 			if (value < low * 0.999 || value > high * 1.001)
@@ -311,13 +321,34 @@ static json_t *streams_sum(const json_t *series)
 	return sum;
 }
 
+/* Counted in each interval, of which the last may be a short one. */
+static json_t *transactions_rate(const json_t *run, const json_t *counts)
+{
+	double interval = 0.1, duration = INFINITY;
+	json_t *rates = json_array();
+
+	path_number(run, "series.interval_s", &interval);
+	path_number(run, "duration_s", &duration);
+	for (size_t i = 0; i < json_array_size(counts); i++) {
+		const json_t *count = json_array_get(counts, i);
+		double length = fmin(interval, duration - (double)i * interval);
+
+		json_array_append_new(rates, json_is_number(count) && length > interval / 10
+						     ? json_real(json_number_value(count) / length)
+						     : json_null());
+	}
+	return rates;
+}
+
 /* For json_decref; NULL: it has none. */
 static json_t *rate_series(const json_t *run)
 {
-	static const char *const rates[] = {"transactions", "received_mbit", "received_datagrams",
-					    "sent_mbit"};
+	static const char *const rates[] = {"received_mbit", "received_datagrams", "sent_mbit"};
 	const json_t *series = json_object_get(run, "series");
+	const json_t *counts = json_object_get(series, "transactions");
 
+	if (json_is_array(counts))
+		return transactions_rate(run, counts);
 	for (unsigned i = 0; i < sizeof(rates) / sizeof(*rates); i++) {
 		json_t *values = json_object_get(series, rates[i]);
 
@@ -475,6 +506,7 @@ void html_group_plots(const struct page *page, unsigned g)
 {
 	const struct group *group = &page->results->group[g];
 	bool response = !strcmp(group->latency, "latency.response");
+	char caption[RESULTS_PATH_MAX];
 
 	if (!page->plot || *page->undrawn ||
 	    (page->plot[g].latency == NO_PLOT && page->plot[g].rate == NO_PLOT))
@@ -488,7 +520,9 @@ void html_group_plots(const struct page *page, unsigned g)
 			  "when each should have been sent; dotted: service time, from when it was."
 			: "Share of requests that took at most so long.");
 	fputs("<div>\n", page->out);
-	plot_put(page, page->plot[g].rate, rate_title(group->rate));
+	snprintf(caption, sizeof(caption), "%s, in the repeat of median rate",
+		 rate_title(group->rate));
+	plot_put(page, page->plot[g].rate, caption);
 	plot_put(page, page->plot[g].tail, page->plot[g].tail_caption);
 	fputs("</div>\n</div>\n", page->out);
 }

@@ -59,6 +59,8 @@ static void glance_cell(const struct page *page, const json_t *workload, const j
 		fputs("<span class=\"none\">not measured</span>", page->out);
 	else if (group->base == system)
 		fputs("<span class=\"none\">base</span>", page->out);
+	else if (!results_typical(page->results, text_of(system, "key"), group))
+		fputs("<span class=\"none\">no valid run</span>", page->out);
 	for (unsigned i = 0; i < n && group->base != system; i++) {
 		const char *name = strstr(path[i], "latency.")	 ? "p99"
 				   : !strncmp(path[i], "cpu", 3) ? "CPU"

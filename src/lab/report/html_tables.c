@@ -238,7 +238,7 @@ static void workload_head(const struct page *page, const json_t *workload)
 	fputs(": ", page->out);
 	json_object_foreach((json_t *)parameters, key, value)
 	{
-		if (!parameter_said(value))
+		if (!parameter_said(value) || !strcmp(key, "kind"))
 			continue;
 		fputs(between, page->out);
 		parameter_put(page->out, key, value);

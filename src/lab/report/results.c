@@ -77,6 +77,12 @@ bool run_valid(const json_t *run)
 	return json_is_true(json_object_get(run, "valid")) && (!error || json_is_null(error));
 }
 
+bool run_wall(const json_t *run, double *out)
+{
+	return (path_number(run, "cpu.wall_s", out) || path_number(run, "duration_s", out)) &&
+	       *out > 0;
+}
+
 static const char *key_of(char key[KEY_MAX], const char *system, const char *workload,
 			  const char *metric)
 {

@@ -82,5 +82,7 @@ void results_row(const struct results *results, const struct group *group, const
 		 struct row *out);
 
 bool run_valid(const json_t *run);
+/* Seconds between the two moments that its CPU time is of. */
+bool run_wall(const json_t *run, double *out);
 
 #endif

@@ -141,11 +141,13 @@ static void cores_sentence(const struct results *results, const struct group *gr
 	const char *workload = text_of(group->workload, "key");
 	struct metric base, m;
 	unsigned others = 0, unequal = 0;
+	double least, most;
 	struct text text;
 
 	if (!group->base || !results_metric(results, text_of(group->base, "key"), workload,
 					    "cpu.cores_used", &base))
 		return;
+	least = most = base.median;
 	text_begin(&text);
 	for (unsigned i = 0; i < group->systems; i++) {
 		if (group->system[i] == group->base ||
@@ -153,6 +155,8 @@ static void cores_sentence(const struct results *results, const struct group *gr
 				    "cpu.cores_used", &m))
 			continue;
 		others++;
+		least = fmin(least, m.median);
+		most = fmax(most, m.median);
 		if (!cores_differ(m.median, base.median))
 			continue;
 		text_add(&text, "%s%s (%.2f)",
@@ -163,7 +167,7 @@ static void cores_sentence(const struct results *results, const struct group *gr
 		text_add(&text, "; against %s (%.2f). No comparison of equals.",
 			 system_name(group->base), base.median);
 	else if (others)
-		text_add(&text, "Equal cores: all used %.2f, within 10%%.", base.median);
+		text_add(&text, "Equal cores: all used %.2f to %.2f.", least, most);
 	text_end(&text, sentences);
 }
 
@@ -203,8 +207,7 @@ static void runs_count(const struct results *results, struct census *census)
 			census->invalid++;
 		else
 			census->valid++;
-		if (path_number(run, "cpu.others_s", &others) &&
-		    path_number(run, "duration_s", &duration) && duration > 0 &&
+		if (path_number(run, "cpu.others_s", &others) && run_wall(run, &duration) &&
 		    others / duration > census->others) {
 			census->others = others / duration;
 			census->disturbed = run;
