@@ -143,7 +143,7 @@ static int path_find(const char *name, char *path, size_t size, struct error *er
 {
 	size_t n = strlen(name);
 
-	snprintf(path, size, "%s", name);
+	snprintf(path, size, "%.*s", (int)n, name);
 	if (strchr(name, '/') || (n > strlen(SUFFIX) && !strcmp(name + n - strlen(SUFFIX), SUFFIX)))
 		return 0;
 	if (file_is(path))
