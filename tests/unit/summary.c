@@ -295,6 +295,34 @@ static void one_repeat_says_little(void **state)
 	json_decref(results);
 }
 
+static void alike_troubles_are_one_sentence(void **state)
+{
+	json_t *results = results_make(), *run;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		run = run_add(results, "a", i, 100, 10000, 2000, 1.0);
+		json_object_set_new(run, "valid", json_false());
+		json_object_set_new(run, "invalid", json_string("late: 12% of its requests"));
+	}
+	run = run_add(results, "b", 0, 100, 10000, 2000, 1.0);
+	json_object_set_new(run, "valid", json_false());
+	json_object_set_new(run, "invalid", json_string("late: 99% of its requests"));
+	run = run_add(results, "c", 0, 100, 10000, 2000, 1.0);
+	json_object_set_new(run, "valid", json_false());
+	json_object_set_new(run, "invalid", json_string("nothing was answered"));
+	add(results);
+	assert_int_equal(notes_with(results,
+				    "3 of 3 runs of A and B under W are invalid: late: 12% "
+				    "of its requests (the first of several such reasons)"),
+			 1);
+	assert_int_equal(notes_with(results, "99%"), 0);
+	assert_int_equal(
+		notes_with(results, "1 of 1 runs of C under W is invalid: nothing was answered"),
+		1);
+	json_decref(results);
+}
+
 static void bad_runs_are_left_out(void **state)
 {
 	json_t *results = results_make(), *run;
@@ -449,6 +477,7 @@ int main(void)
 		cmocka_unit_test(inside_the_interval_is_none),
 		cmocka_unit_test(one_repeat_says_little),
 		cmocka_unit_test(bad_runs_are_left_out),
+		cmocka_unit_test(alike_troubles_are_one_sentence),
 		cmocka_unit_test(percentiles_are_pooled),
 		cmocka_unit_test(losses_beside_none),
 		cmocka_unit_test(other_rounds_are_not_paired),

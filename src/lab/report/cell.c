@@ -72,34 +72,11 @@ void cell_free(struct cell *cell)
 	measured_free(&cell->measured);
 }
 
-static const char *name_of(const json_t *o)
+const char *cell_name(const json_t *o)
 {
 	const char *name = text_of(o, "name");
 
 	return *name ? name : text_of(o, "key");
-}
-
-static void note(const struct cell *cell, unsigned n, const char *what, const json_t *why,
-		 json_t *notes)
-{
-	const char *first = json_string_value(json_array_get(why, 0));
-	json_t *text;
-
-	if (!n)
-		return;
-	text = json_sprintf("%u of %u runs of %s under %s %s%s%s%s", n, cell->total,
-			    name_of(cell->system), name_of(cell->workload), what, first ? ": " : "",
-			    first ? first : "",
-			    json_array_size(why) > 1 ? " (and other reasons)" : "");
-	cell_note_once(notes, json_string_value(text));
-	json_decref(text);
-}
-
-void cell_notes(const struct cell *cell, json_t *notes)
-{
-	note(cell, cell->invalid, cell->invalid == 1 ? "is invalid" : "are invalid",
-	     cell->why_invalid, notes);
-	note(cell, cell->failed, "failed", cell->why_failed, notes);
 }
 
 static json_t *values_json(const struct measured_metric *m)
@@ -241,7 +218,7 @@ static json_t *cores_note(const struct cell *cell, const struct cell *base)
 	    (ours - theirs <= 0.25 && theirs - ours <= 0.25))
 		return json_null();
 	return json_sprintf("%s uses %.1f cores where its base %s uses %.1f: not equals.",
-			    name_of(cell->system), ours, name_of(base->system), theirs);
+			    cell_name(cell->system), ours, cell_name(base->system), theirs);
 }
 
 static json_t *cores_json(const struct cell *cell)

@@ -18,8 +18,8 @@ int cell_make(const json_t *results, const json_t *system, const json_t *workloa
 	      struct cell *out);
 void cell_free(struct cell *cell);
 
-/* "2 of 4 runs of A under B are invalid: why"; each sentence once, however often it is added. */
-void cell_notes(const struct cell *cell, json_t *notes);
+/* Of a system or a workload, for people: its name, else its key. */
+const char *cell_name(const json_t *o);
 
 /* Unless it is there already, or empty. */
 void cell_note_once(json_t *notes, const char *text);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lab/report/cell.h"
+#include "lab/report/trouble.h"
 
 /* Repeats from which on 95% can be had. */
 enum { ENOUGH = 6 };
@@ -102,6 +103,17 @@ static void repeats_note(const struct summary *s)
 	json_decref(text);
 }
 
+static void troubles_note(const struct summary *s, size_t workload)
+{
+	const struct cell **cells = calloc(s->n + 1, sizeof(*cells));
+
+	for (size_t i = 0; cells && i < s->n; i++)
+		cells[i] = cell_at(s, i, workload);
+	if (cells)
+		trouble_notes(cells, s->n, s->notes);
+	free(cells);
+}
+
 static int summary_make(struct summary *s, json_t *results)
 {
 	int ret = cells_make(s, results);
@@ -111,13 +123,13 @@ static int summary_make(struct summary *s, json_t *results)
 	s->notes = notes_have(results);
 	if (ret || !s->summary || !s->comparisons || !s->notes)
 		return -ENOMEM;
-	for (size_t i = 0; i < s->n * s->m; i++) {
+	for (size_t i = 0; i < s->n * s->m; i++)
 		cell_summary(&s->cell[i], s->summary);
-		cell_notes(&s->cell[i], s->notes);
+	for (size_t i = 0; i < s->m; i++) {
+		troubles_note(s, i);
+		workload_compare(s, i);
 	}
 	repeats_note(s);
-	for (size_t i = 0; i < s->m; i++)
-		workload_compare(s, i);
 	json_object_set(results, "summary", s->summary);
 	json_object_set(results, "comparisons", s->comparisons);
 	return 0;
