@@ -92,20 +92,24 @@ struct window {
 	struct cputime_span span;
 };
 
-bool peers_find(const char *napier, const char *program, char *path, size_t size)
+bool peers_find(const char *napier, const char *program, char path[PEERS_PATH_MAX])
 {
 	const char *slash = strrchr(napier, '/');
 	int length = slash ? (int)(slash - napier) : 0;
+	/* Beside what was built; installed, also in another place than it was built for. */
+	static const char *const places[] = {"/../../bench", "/../libexec/napier"};
+	char there[PEERS_PATH_MAX];
 
-	snprintf(path, size, "%.*s/../../bench/%s", length, napier, program);
-	if (!access(path, X_OK))
-		return true;
-	/* Installed, also in another place than it was built for. */
-	snprintf(path, size, "%.*s/../libexec/napier/%s", length, napier, program);
-	if (!access(path, X_OK))
-		return true;
-	snprintf(path, size, PEERS_DIRECTORY "/%s", program);
-	return !access(path, X_OK);
+	for (unsigned i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		snprintf(there, sizeof(there), "%.*s%s/%s", length, napier, places[i], program);
+		if (!access(there, X_OK)) {
+			memcpy(path, there, sizeof(there));
+			return true;
+		}
+	}
+	snprintf(there, sizeof(there), PEERS_DIRECTORY "/%s", program);
+	memcpy(path, there, sizeof(there));
+	return !access(there, X_OK);
 }
 
 static const char *where_name(enum where where)
@@ -131,11 +135,11 @@ static int program_start(struct bench *b, const struct peer *who, const struct c
 {
 	const char *a = b->site.at.interface[0], *z = b->site.at.interface[1];
 	const char *netns = b->site.lab->namespace[b->site.at.ns].path;
-	char path[512], cpu[12];
+	char path[PEERS_PATH_MAX], cpu[12];
 	const char *argv[8] = {path, "--netns", netns, a, z, NULL};
 	int ret;
 
-	if (!peers_find(b->plan->napier, who->program, path, sizeof(path)))
+	if (!peers_find(b->plan->napier, who->program, path))
 		return error_set(err, -EOPNOTSUPP, "%s is not there; it is built with %s", path,
 				 who->needs);
 	if (who->takes_cpu) {

@@ -7,17 +7,18 @@
 #define LAB_PEERS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "lab/bench.h"
 
 /* NULL after the last. */
 extern const struct bench_part *const peers_parts[];
 
+enum { PEERS_PATH_MAX = 512 };
+
 /*
  * Where a peer's program is: beside the built napier, or as installed. False: it is in neither
  * place, and path is where it would be installed.
  */
-bool peers_find(const char *napier, const char *program, char *path, size_t size);
+bool peers_find(const char *napier, const char *program, char path[PEERS_PATH_MAX]);
 
 #endif

@@ -50,11 +50,11 @@ static void program_make(const char *name, mode_t mode)
 
 static bool found(const char *napier, const char *program)
 {
-	char path[256], self[128];
+	char path[PEERS_PATH_MAX], self[128];
 	bool there;
 
 	snprintf(self, sizeof(self), "%s", at(napier));
-	there = peers_find(self, program, path, sizeof(path));
+	there = peers_find(self, program, path);
 	assert_int_equal(there, !access(path, X_OK));
 	assert_non_null(strstr(path, program));
 	return there;
