@@ -338,24 +338,11 @@ static void run_close(struct run *run)
 	json_decref(run->cpu);
 }
 
-static double operations_of(const struct run *run)
-{
-	const json_t *counts = json_object_get(run->result, "counts");
-	const char *key = run->config.kind == LOAD_RR ? "completed" : "received";
-	double n = json_number_value(json_object_get(counts, key));
-
-	/* A stream of bytes has no messages: a kilobyte is one then. */
-	return n > 0 ? n
-		     : (json_number_value(json_object_get(counts, "bytes_received")) +
-			json_number_value(json_object_get(counts, "bytes_sent"))) /
-			       1000;
-}
-
 /* Moves the server's figures into the run. */
 static void result_complete(struct run *run, const char *error)
 {
 	json_t *cpu = json_object_get(run->server, "cpu");
-	double operations = operations_of(run);
+	double operations = load_operations(&run->config, json_object_get(run->result, "counts"));
 
 	if (error) {
 		json_object_set_new(run->result, "valid", json_false());

@@ -18,6 +18,7 @@
 
 #include <lab/clock.h>
 #include <lab/cputime.h>
+#include <lab/load/load.h>
 #include <lab/measure/counters.h>
 #include <lab/measure/task.h>
 #include <lab/measure/usage.h>
@@ -531,6 +532,27 @@ static void engines_polls(void **state)
 	json_decref(cpu);
 }
 
+/* Bytes that were sent and came are the same ones; probes are no work to speak of. */
+static void operations_of_loads(void **state)
+{
+	struct load_config config = {.kind = LOAD_RR};
+	json_t *counts = json_pack("{s:i, s:i, s:i, s:i, s:i}", "transactions", 90, "completed",
+				   100, "received", 7, "bytes_sent", 5000, "bytes_received", 4000);
+
+	(void)state;
+	assert_true(load_operations(&config, counts) == 90);
+	config.kind = LOAD_STREAM;
+	assert_true(load_operations(&config, counts) == 4);
+	config.protocol = LOAD_UDP;
+	assert_true(load_operations(&config, counts) == 7);
+	config.kind = LOAD_RRUL;
+	assert_true(load_operations(&config, counts) == 4);
+	json_object_set_new(counts, "bytes_received", json_null());
+	assert_true(load_operations(&config, counts) == 0);
+	assert_true(load_operations(&config, NULL) == 0);
+	json_decref(counts);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -544,6 +566,7 @@ int main(void)
 		cmocka_unit_test(windows_are_apart),
 		cmocka_unit_test(what_does_not_fit_is_refused),
 		cmocka_unit_test(engines_polls),
+		cmocka_unit_test(operations_of_loads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -142,6 +142,13 @@ extern const struct load_ops load_rr, load_stream, load_rrul;
 const struct load_ops *load_ops(enum load_kind kind);
 
 /*
+ * What CPU time is divided by, of a run's "counts": transactions that ended in its time; datagrams
+ * received; of a stream of bytes, which has no messages, and of rrul kilobytes received. 0: none,
+ * or not known.
+ */
+double load_operations(const struct load_config *config, const json_t *counts);
+
+/*
  * As JSON a configuration has all fields under their names, with the unit where there is one:
  * "timeout_ns", "work_ns"; "size" and its number are one array, "sizes"; choices are words ("rr",
  * "tcp", "poisson", "up"); a time and the sizes are whole numbers, a rate is any.

@@ -360,20 +360,6 @@ static int measure(struct turn *t, struct error *err)
 	return ret ? ret : window(t, err);
 }
 
-static double operations_of(const struct turn *t, const json_t *run)
-{
-	const json_t *counts = json_object_get(run, "counts");
-	double n = json_number_value(
-		json_object_get(counts, t->load.kind == LOAD_RR ? "completed" : "received"));
-
-	/* A stream of bytes has no messages: a kilobyte is one then. */
-	if (!(n > 0))
-		n = (json_number_value(json_object_get(counts, "bytes_received")) +
-		     json_number_value(json_object_get(counts, "bytes_sent"))) /
-		    1000;
-	return n;
-}
-
 static int start(struct turn *t, struct error *err)
 {
 	const struct system_site site = {
@@ -431,11 +417,14 @@ static void error_put(json_t *run, const struct error *err)
 
 static void result_fill(struct turn *t, json_t *run, json_t *server, struct turn_result *out)
 {
+	double operations;
+
 	out->run = run ? run : json_object();
+	operations = load_operations(&t->load, json_object_get(out->run, "counts"));
 	if (t->cpu)
-		usage_operations(t->cpu, operations_of(t, out->run));
+		usage_operations(t->cpu, operations);
 	if (t->peer_cpu)
-		usage_operations(t->peer_cpu, operations_of(t, out->run));
+		usage_operations(t->peer_cpu, operations);
 	if (server)
 		json_object_del(server, "cpu");
 	json_object_set_new(out->run, "peer_cpu", t->peer_cpu ? t->peer_cpu : json_null());
