@@ -523,6 +523,38 @@ static void a_veths_interrupts_are_rps(void **state)
 	assert_value("rps_cpus", "none");
 }
 
+/* Of the machine's own interfaces: only read, as they are not ours. */
+static void interrupts_of_devices_are_found(void **state)
+{
+	const struct knob *knob = knob_find("irq_cpus");
+	struct if_nameindex *all = if_nameindex();
+
+	(void)state;
+	assert_non_null(all);
+	for (const struct if_nameindex *i = all; i->if_index; i++) {
+		struct knob_state seen;
+		struct knob_site site;
+		struct error err = {0};
+		char path[64], text[1024];
+		int rc;
+
+		must(knob_site_open(-1, i->if_name, &site, &err), &err);
+		rc = knob->ops->read(&site, knob, &seen, &err);
+		knob_site_close(&site);
+		snprintf(path, sizeof(path), "/sys/class/net/%s/device", i->if_name);
+		if (rc == -EOPNOTSUPP) {
+			assert_non_null(strstr(err.text, i->if_name));
+			continue;
+		}
+		must(rc, &err);
+		assert_int_equal(access(path, F_OK), 0);
+		assert_true(seen.all > 0);
+		knob_state_format(&seen, text, sizeof(text));
+		printf("%s: %u interrupts, on CPUs %s\n", i->if_name, seen.all, text);
+	}
+	if_freenameindex(all);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -538,6 +570,7 @@ int main(void)
 		cmocka_unit_test(a_record_sets_only_knobs),
 		cmocka_unit_test(kernel_threads_are_placed),
 		cmocka_unit_test(a_veths_interrupts_are_rps),
+		cmocka_unit_test(interrupts_of_devices_are_found),
 	};
 
 	netns_require();
