@@ -149,11 +149,21 @@ static int greet(struct peer *peer, struct error *err)
 	json_decref(answer);
 	if (!ret)
 		ret = ask(peer, hello_json(), &answer, err);
-	if (!ret) {
-		peer->environment = json_incref(json_object_get(answer, "environment"));
+	if (!ret)
 		json_decref(answer);
-	}
 	return ret;
+}
+
+static int environment_ask(struct peer *peer, struct error *err)
+{
+	json_t *answer;
+	int ret = ask(peer, json_pack("{s:s}", "do", "environment"), &answer, err);
+
+	if (ret)
+		return ret;
+	peer->environment = json_incref(json_object_get(answer, "environment"));
+	json_decref(answer);
+	return 0;
 }
 
 static struct peer *peer_alloc(struct error *err)
@@ -173,6 +183,8 @@ static int peer_opened(struct peer *peer, struct peer **out, struct error *err)
 {
 	int ret = greet(peer, err);
 
+	if (!ret && !peer->child.pid)
+		ret = environment_ask(peer, err);
 	if (ret)
 		peer_close(peer);
 	else

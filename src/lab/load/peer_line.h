@@ -4,7 +4,9 @@
  *
  *   server  {"napier": VERSION, "protocol": N}, or "error"; a client waits for it
  *   client  {"do": "hello", "napier": VERSION, "protocol": N}
- *   server  {"ok": true, "environment": {…}}         (another host's)
+ *   server  {"ok": true}
+ *   client  {"do": "environment"}                    (of another host)
+ *   server  {"ok": true, "environment": {…}}
  *   client  {"do": "start", "config": {…}, "place": {…}}
  *   server  {"ok": true, "threads": [TID, …]}
  *   client  {"do": "read"} or {"do": "stop"}

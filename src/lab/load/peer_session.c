@@ -63,8 +63,6 @@ static json_t *hello_answer(struct session *session, const json_t *request, bool
 		return refuse(session, -EPROTONOSUPPORT, &err);
 	}
 	session->greeted = true;
-	if (session->remote)
-		return json_pack("{s:b, s:o?}", "ok", 1, "environment", environment_read());
 	return json_pack("{s:b}", "ok", 1);
 }
 
@@ -200,7 +198,7 @@ void session_end(struct session *session)
 json_t *session_answer(struct session *session, const json_t *request, bool *last)
 {
 	const char *what = json_string_value(json_object_get(request, "do"));
-	char text[96];
+	char text[112];
 
 	session->heard = clock_now();
 	if (!what)
@@ -209,10 +207,14 @@ json_t *session_answer(struct session *session, const json_t *request, bool *las
 		return hello_answer(session, request, last);
 	if (!session->greeted)
 		return session_error(-EINVAL, "hello comes first");
+	/* Takes a while, so only who is greeted has it. */
+	if (!strcmp(what, "environment"))
+		return json_pack("{s:b, s:o?}", "ok", 1, "environment", environment_read());
 	if (!strcmp(what, "start"))
 		return start_answer(session, request);
 	if (strcmp(what, "read") && strcmp(what, "stop")) {
-		snprintf(text, sizeof(text), "\"%.40s\": it is hello, start, read or stop", what);
+		snprintf(text, sizeof(text),
+			 "\"%.40s\": it is hello, environment, start, read or stop", what);
 		return session_error(-EINVAL, text);
 	}
 	if (!session->ops)
