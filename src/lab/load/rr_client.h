@@ -61,7 +61,7 @@ struct rr_worker {
 	unsigned number;
 	pthread_t thread;
 	bool started;
-	pid_t tid;
+	_Atomic pid_t tid;
 	int epoll, ticks;
 	int apart;   /* descriptor of its only flow, which it waits for without epoll; -1 */
 	int64_t now; /* when it last received, or ticked */

@@ -17,7 +17,7 @@ struct rr_server_worker {
 	struct rr_server *server;
 	pthread_t thread;
 	bool started;
-	pid_t tid;
+	_Atomic pid_t tid;
 	int64_t stall_next; /* ns of the clock; 0: it never stalls */
 	/* TCP */
 	int epoll;
