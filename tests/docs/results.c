@@ -8,7 +8,7 @@ int main(int argc, char **argv)
 {
 	const struct fixture fixture = {
 		.systems = 10,
-		.workloads = 4,
+		.workloads = 3,
 		.repeats = 4,
 		.samples = 5000,
 		.faster = 1,
