@@ -426,6 +426,24 @@ static void windows_are_apart(void **state)
 	worker_stop(&spinner);
 }
 
+/* One that had ended before is no party's silence. */
+static void threads_that_are_not_there(void **state)
+{
+	struct usage_config config = {.parties = 1};
+	struct usage *usage;
+	json_t *cpu;
+
+	(void)state;
+	config.party[0] = (struct usage_party){"client", 0, 2, {NOBODY, getpid()}};
+	usage = usage_make(&config);
+	usage_begin(usage);
+	cpu = usage_end(usage, 0);
+	usage_close(usage);
+	assert_sane(cpu);
+	assert_true(has_note(cpu, "1 of 2 threads of \"client\" were not there."));
+	json_decref(cpu);
+}
+
 static void what_does_not_fit_is_refused(void **state)
 {
 	struct usage_config config = {.parties = USAGE_PARTIES_MAX + 1};
@@ -564,6 +582,7 @@ int main(void)
 		cmocka_unit_test(process_that_died),
 		cmocka_unit_test(descendants_are_the_partys),
 		cmocka_unit_test(windows_are_apart),
+		cmocka_unit_test(threads_that_are_not_there),
 		cmocka_unit_test(what_does_not_fit_is_refused),
 		cmocka_unit_test(engines_polls),
 		cmocka_unit_test(operations_of_loads),

@@ -53,6 +53,7 @@ struct rr_flow {
 	uint32_t unsent;	/* TCP: bytes of the last one */
 	uint32_t got;		/* TCP: bytes of the response to the first one, or of the hello */
 	int64_t since;		/* it has been connecting */
+	uint32_t retransmitted; /* TCP: before the run began */
 	struct rr_hello *hello; /* while it is greeting */
 };
 
@@ -87,6 +88,7 @@ struct rr_worker {
 	int64_t catch_until;
 	int64_t drain_end;
 	uint64_t retransmits;
+	bool in_run; /* the run has begun, as it has seen */
 	struct rr_stats *stats;
 
 	_Alignas(64) counter done, lost; /* for progress, since the start */

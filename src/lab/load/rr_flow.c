@@ -22,7 +22,8 @@ void rr_flow_close(struct rr_worker *w, struct rr_flow *f)
 	if (f->fd < 0)
 		return;
 	if (w->client->config.protocol == LOAD_TCP && !w->client->config.connect)
-		w->retransmits += side_retransmits(f->fd);
+		w->retransmits += side_retransmits(f->fd) - f->retransmitted;
+	f->retransmitted = 0;
 	/* close() alone does not end the events while a fork()ed child has the descriptor, too. */
 	epoll_ctl(w->epoll, EPOLL_CTL_DEL, f->fd, NULL);
 	close(f->fd);

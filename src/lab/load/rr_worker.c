@@ -91,10 +91,24 @@ static void flow_open(struct rr_worker *w, struct rr_flow *f, int64_t now)
 		rr_tcp_connect(w, f, now);
 }
 
+/* What was sent again in the warm-up is not the run's. */
+static void retransmits_forget(struct rr_worker *w)
+{
+	bool tcp = w->client->config.protocol == LOAD_TCP && !w->client->config.connect;
+
+	w->in_run = true;
+	w->retransmits = 0;
+	for (unsigned i = 0; i < w->flows && tcp; i++)
+		if (w->flow[i].fd >= 0)
+			w->flow[i].retransmitted = side_retransmits(w->flow[i].fd);
+}
+
 static void phase_look(struct rr_worker *w)
 {
 	enum rr_phase phase = (enum rr_phase)w->client->phase;
 
+	if (!w->in_run && rr_begin(w->client))
+		retransmits_forget(w);
 	if (phase == w->phase)
 		return;
 	w->phase = phase;

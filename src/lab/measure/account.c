@@ -304,6 +304,22 @@ static void others_account(const struct moment *begin, const struct moment *end,
 	a->others += a->party[PARTY_NONE].net;
 }
 
+/* Nobody says what became of it: what it had is in no figure. */
+static void missing_note(const struct moment_site *site, const struct moment *begin,
+			 const struct moment *end, json_t *notes)
+{
+	for (unsigned i = 0; i < site->config->parties; i++) {
+		const struct usage_party *party = &site->config->party[i];
+		unsigned n = 0;
+
+		for (unsigned t = 0; t < party->tids && !party->pid; t++)
+			n += !moment_find(begin, party->tid[t]) && !moment_find(end, party->tid[t]);
+		if (n)
+			note(notes, "%u of %u threads of \"%s\" were not there.", n, party->tids,
+			     party->name);
+	}
+}
+
 static void parties_note(const struct moment_site *site, const struct moment *end,
 			 const struct account *a, json_t *notes)
 {
@@ -341,6 +357,7 @@ int account_make(const struct moment_site *site, const struct moment *begin,
 	cpus_account(begin, end, out);
 	others_account(begin, end, out);
 	parties_note(site, end, out, notes);
+	missing_note(site, begin, end, notes);
 	for (unsigned i = 0; i < PARTIES; i++)
 		if (end->missed || (site->watch && !end->backs_known))
 			out->party[i].known = false;
