@@ -224,6 +224,7 @@ static const char napier_ends[] =
 
 static void napier_host(void **state)
 {
+	struct error err = {0};
 	struct rig rig;
 
 	(void)state;
@@ -233,6 +234,15 @@ static void napier_host(void **state)
 	assert_string_equal(observed(&rig, "poller"), "thread");
 	assert_true(rig.system.engine.child.pid > 0);
 	assert_non_null(placed_by(&rig, "poller"));
+	stop(&rig);
+
+	/* One that was killed has the host's addresses: they are put back. */
+	start(&rig, 0);
+	kill(rig.system.engine.child.pid, SIGKILL);
+	assert_true(system_stop(&rig.system, &err) < 0);
+	system_forget(&rig.system);
+	start(&rig, 2);
+	assert_true(passes(&rig));
 	stop(&rig);
 
 	start(&rig, 1);
@@ -279,7 +289,7 @@ static const char commands[] =
 	"up "
 	"&& "
 	"ip link set $NAPIER_IF_A master br0 && ip link set $NAPIER_IF_B master br0 && echo ready; "
-	"sleep 1000; true\"; };\n"
+	"sleep 100; true\"; };\n"
 	"fails = { dut = \"command\"; command = \"echo so it is >&2; exit 3\"; };\n};\n";
 
 /* Its shell, and what that started. */
@@ -294,6 +304,9 @@ static void command(void **state)
 	start(&rig, 0);
 	assert_true(passes(&rig));
 	group = rig.system.command.pid;
+	/* It said that it is ready before it started the second. */
+	for (int i = 0; i < 10000 && system_command_threads(&rig.system, tids, 8) < 2; i++)
+		clock_sleep(NSEC_PER_MSEC);
 	assert_int_equal(system_command_threads(&rig.system, tids, 8), 2);
 	assert_int_equal(system_tend(&rig.system, &err), 0);
 	stop(&rig);
@@ -345,7 +358,7 @@ static void killed(void **state)
 		if (record_add(rundir, "command", &err))
 			_exit(1);
 		if (!fork()) {
-			execlp("sleep", "sleep", "1000", NULL);
+			execlp("sleep", "sleep", "100", NULL);
 			_exit(1);
 		}
 		clock_sleep(50 * NSEC_PER_MSEC);

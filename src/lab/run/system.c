@@ -106,13 +106,6 @@ static int knobs_apply(struct system *system, struct error *err)
 	return ret;
 }
 
-static const char *const handlers[] = {
-	[SPEC_SOCKET] = "socket",
-	[SPEC_HOST] = "host",
-	[SPEC_BRIDGE] = "bridge",
-	[SPEC_ROUTER] = "router",
-};
-
 /* What cannot be, whatever the machine. */
 static int possible(const struct system *system, const struct load_config *load, struct error *err)
 {
@@ -129,13 +122,17 @@ static int possible(const struct system *system, const struct load_config *load,
 		return error_set(err, -EOPNOTSUPP,
 				 "napier's own sockets need an interface: name the other host's as "
 				 "server = { interface = …; } in the specification");
-	if (!t->duts && !sockets &&
-	    (spec->dut != SPEC_KERNEL || spec->kernel_poller == SPEC_KERNEL_THREADED ||
-	     spec->kernel_poller == SPEC_KERNEL_THREADED_BUSY_POLL))
+	if (t->duts || sockets)
+		return 0;
+	if (spec->dut != SPEC_KERNEL)
 		return error_set(err, -EOPNOTSUPP,
-				 "handler %s is of the server's host, which is another: start it "
-				 "there, and measure it as kernel sockets",
-				 handlers[spec->handler]);
+				 "what is under test is on the server's host, which is another: "
+				 "start it there, and measure it as the kernel's sockets");
+	if (spec->kernel_poller == SPEC_KERNEL_THREADED ||
+	    spec->kernel_poller == SPEC_KERNEL_THREADED_BUSY_POLL)
+		return error_set(err, -EOPNOTSUPP,
+				 "the NAPIs are the server's, which is another host: make them "
+				 "threaded there, and measure it with poller softirq");
 	return 0;
 }
 
@@ -227,7 +224,7 @@ int system_stop(struct system *system, struct error *err)
 	struct error next;
 	int ret = system_command_stop(system, err), more;
 
-	more = engine_child_stop(&system->engine, ret ? &next : err);
+	more = system_napier_stop(system, ret ? &next : err);
 	ret = ret ? ret : more;
 	more = place_restore(ret ? &next : err);
 	ret = ret ? ret : more;

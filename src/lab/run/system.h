@@ -53,6 +53,7 @@ unsigned system_command_threads(const struct system *system, pid_t *tids, unsign
 int system_kernel_start(struct system *system, struct error *err);
 void system_kernel_stop(struct system *system);
 int system_napier_start(struct system *system, struct load_place *server, struct error *err);
+int system_napier_stop(struct system *system, struct error *err);
 int system_command_start(struct system *system, struct error *err);
 int system_command_stop(struct system *system, struct error *err);
 /* A knob of every interface under test, or of the system; told in settings and commands. */

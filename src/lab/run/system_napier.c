@@ -7,9 +7,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <napier/engine.h>
+
 #include <control/client.h>
+#include <control/hosted.h>
 
 #include "lab/clock.h"
+#include "lab/inside.h"
 #include "lab/run/place.h"
 #include "lab/run/system.h"
 
@@ -282,4 +286,39 @@ int system_napier_start(struct system *system, struct load_place *server, struct
 			poller_observe(system);
 	}
 	return !ret && interrupt ? interrupt_place(system, interrupt, err) : ret;
+}
+
+static void say_nothing(void *arg, enum log_level level, const char *line)
+{
+	(void)arg;
+	(void)level;
+	(void)line;
+}
+
+/* In the engine's namespace. */
+static int put_back(void *arg)
+{
+	struct system *system = arg;
+	struct rundir *dir = &system->engine.dir;
+	char restore[RUNDIR_PATH_MAX + 10];
+
+	if (rundir_lock(dir, NULL))
+		return 0;
+	rundir_file(dir, "restore", restore);
+	engine_restore(restore, say_nothing, NULL);
+	hosted_restore(dir, clock_now(), say_nothing, NULL);
+	rundir_close(dir);
+	return 0;
+}
+
+int system_napier_stop(struct system *system, struct error *err)
+{
+	bool ran = *system->engine.dir.path;
+	int ret = engine_child_stop(&system->engine, err);
+	struct error ignored;
+
+	/* One that was killed has the host's addresses yet, and they are needed again. */
+	if (ran && hosted_left(&system->engine.dir))
+		inside_run(system->topology->dut[0].netns, put_back, system, &ignored);
+	return ret;
 }

@@ -75,9 +75,9 @@ json_t *topology_json(const struct topology *t)
 			 t->client.address, t->client.interface, t->dut[0].interface,
 			 t->dut[1].interface, t->server.interface, t->server.address);
 	else
-		snprintf(text, sizeof(text), "client %s %s --- %s %s %sserver", t->client.address,
-			 t->client.interface, t->server.interface, t->server.address,
-			 middle ? "" : "[under test] ");
+		snprintf(text, sizeof(text), "client %s %s --- %s%s%s %sserver", t->client.address,
+			 t->client.interface, t->server.interface, *t->server.interface ? " " : "",
+			 t->server.address, middle ? "" : "[under test] ");
 	for (unsigned i = 0; i < t->duts; i++)
 		json_array_append_new(duts, end_json(&t->dut[i]));
 	return json_pack("{s:s, s:b, s:b, s:s, s:o, s:o, s:o, s:o}", "kind",
