@@ -261,6 +261,11 @@ static int listen_at(struct stream_server *s, int type, int *out, struct error *
 	if (fd < 0)
 		return error_set(err, fd, "opening a socket: %s", strerror(-fd));
 	*out = fd;
+	/* What no flow could have either: better said now than by flows that never come. */
+	ret = stream_socket_options(fd, &s->config, true);
+	if (ret)
+		return error_set(err, ret, "busy_poll_usecs: %s%s", strerror(-ret),
+				 ret == -EPERM ? ": it takes CAP_NET_ADMIN" : "");
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
 	    bind(fd, (void *)&s->address.at, s->address.length))
 		ret = -errno;
