@@ -192,7 +192,7 @@ static double other(enum who who, const struct match *m)
 			 "taskset -c %d iperf3 -c 127.0.0.1 -p %u -R -P %u -t %g -l 1M -f g 2>&1 | "
 			 "grep receiver | tail -1",
 			 first_cpu, port, m->config.flows, seconds);
-		text = "GBytes";
+		text = "Bytes"; /* "1.10 GBytes  9.41 Gbits/sec" */
 	}
 	server = server_spawn(argv);
 	said = output_of(command, text);
@@ -202,7 +202,7 @@ static double other(enum who who, const struct match *m)
 	else if (said && who == SOCKPERF && (said = strstr(said, "RunTime=")))
 		value = atof(said + strlen("RunTime="));
 	else if (said && who == IPERF)
-		value = atof(said + strlen("GBytes"));
+		value = atof(said + strlen("Bytes"));
 	/* RunTime=1.000 sec; SentMessages=…; ReceivedMessages=N */
 	if (value > 0 && who == SOCKPERF && (said = strstr(said, "ReceivedMessages=")))
 		value = atof(said + strlen("ReceivedMessages=")) / value;
