@@ -60,7 +60,7 @@ static const struct match matches[] = {
 	 {.protocol = LOAD_UDP, .flows = 1, .request_size = 14, .response_size = 14},
 	 {[SOCKPERF] = true},
 	 1},
-	{"TCP, 1 flow, 1 MiB to the client",
+	{"TCP, 1 flow, 1 MiB to the client, each asked for (iperf3: one stream)",
 	 "Gbit/s",
 	 {.protocol = LOAD_TCP, .flows = 1, .response_size = LOAD_SIZE_MAX},
 	 {[IPERF] = true},
