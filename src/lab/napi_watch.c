@@ -195,10 +195,17 @@ static int poll_load(const struct napi_watch *watch, int device, int device_name
 	return program_load(insns, sizeof(insns));
 }
 
+/* Of this kernel they are always the same, and to find them takes longer than all else. */
 static int offsets_find(int *device, int *device_name, struct error *err)
 {
-	struct btf *btf = btf__load_vmlinux_btf();
+	static _Atomic int known_device, known_name; /* and one more; 0: not yet */
+	struct btf *btf;
 
+	*device = known_device - 1;
+	*device_name = known_name - 1;
+	if (*device >= 0 && *device_name >= 0)
+		return 0;
+	btf = btf__load_vmlinux_btf();
 	if (libbpf_get_error(btf))
 		return error_set(err, -EOPNOTSUPP, "the kernel has no BTF");
 	*device = member_offset(btf, "napi_struct", "dev");
@@ -206,6 +213,8 @@ static int offsets_find(int *device, int *device_name, struct error *err)
 	btf__free(btf);
 	if (*device < 0 || *device_name < 0)
 		return error_set(err, -EOPNOTSUPP, "this kernel's NAPI has another layout");
+	known_device = *device + 1;
+	known_name = *device_name + 1;
 	return 0;
 }
 

@@ -458,6 +458,31 @@ static void what_does_not_fit_is_refused(void **state)
 	assert_non_null(strstr(err.text, "client"));
 }
 
+/* By a list in which a child comes before its parent, as its number may have come around. */
+static void family_is_found(void)
+{
+	static struct task_process all[4096];
+	static const struct task_process made[] = {{.process = 5, .parent = 9},
+						   {.process = 7, .parent = 1},
+						   {.process = 9, .parent = 3}};
+	unsigned n = task_processes(all, 4096);
+	bool us = false, kernel = false;
+	pid_t family[4] = {3};
+
+	for (unsigned i = 0; i < n; i++) {
+		us |= all[i].process == getpid() && all[i].parent == getppid() && !all[i].kernel;
+		kernel |= all[i].kernel && !strncmp(all[i].name, "ksoftirqd/", 10);
+	}
+	assert_true(us || n == 4096);
+	/* In a container there are none to be seen. */
+	assert_int_equal(kernel, task_is_kernel(2));
+	assert_int_equal(task_descendants(made, 3, family, 1, 4), 3);
+	assert_int_equal(family[1] + family[2], 5 + 9);
+	assert_int_equal(task_descendants(made, 3, family, 1, 2), 2);
+	family[0] = 4;
+	assert_int_equal(task_descendants(made, 3, family, 1, 4), 1);
+}
+
 static void tasks_are_read(void **state)
 {
 	pid_t self = getpid(), tid = (pid_t)syscall(SYS_gettid), listed[64];
@@ -481,6 +506,7 @@ static void tasks_are_read(void **state)
 	assert_int_equal(listed[0], tid);
 	assert_int_equal(task_list(self, listed, 0), 1);
 	assert_false(task_is_kernel(self));
+	family_is_found();
 
 	assert_false(task_read(self, NOBODY, &task));
 	assert_int_equal(task.voluntary, -1);

@@ -17,7 +17,7 @@ struct account_used {
 };
 
 struct account_thread {
-	char name[16];
+	char name[TASK_NAME_MAX];
 	pid_t thread; /* 0: of those that ended, together */
 	unsigned party;
 	int cpu; /* -1: not known */

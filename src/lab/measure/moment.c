@@ -9,18 +9,20 @@
 #include "lab/clock.h"
 #include "lab/measure/moment.h"
 
-enum { TRIES = 10, KERNEL_THREADS = 512 };
+enum { TRIES = 10 };
 
 int moment_init(struct moment *moment)
 {
 	memset(moment, 0, sizeof(*moment));
 	moment->task = calloc(MOMENT_TASKS_MAX, sizeof(*moment->task));
 	moment->listed = calloc(MOMENT_TASKS_MAX, sizeof(*moment->listed));
-	return moment->task && moment->listed ? 0 : -ENOMEM;
+	moment->all = calloc(MOMENT_ALL_MAX, sizeof(*moment->all));
+	return moment->task && moment->listed && moment->all ? 0 : -ENOMEM;
 }
 
 void moment_free(struct moment *moment)
 {
+	free(moment->all);
 	free(moment->listed);
 	free(moment->task);
 	free(moment->back);
@@ -59,6 +61,7 @@ static void process_add(struct moment *moment, pid_t process, unsigned party)
 static void processes_list(const struct moment_site *site, struct moment *moment)
 {
 	moment->processes = 0;
+	moment->alls = task_processes(moment->all, MOMENT_ALL_MAX);
 	process_add(moment, getpid(), PARTY_NONE);
 	for (unsigned i = 0; i < site->config->parties; i++) {
 		const struct usage_party *party = &site->config->party[i];
@@ -70,7 +73,8 @@ static void processes_list(const struct moment_site *site, struct moment *moment
 		if (!party->pid)
 			continue;
 		if (party->pid != getpid())
-			n = task_descendants(family, 1, MOMENT_PROCESSES_MAX);
+			n = task_descendants(moment->all, moment->alls, family, 1,
+					     MOMENT_PROCESSES_MAX);
 		for (unsigned p = 0; p < n; p++)
 			process_add(moment, family[p], i);
 	}
@@ -104,20 +108,28 @@ static void task_add(struct moment *moment, pid_t process, pid_t thread, unsigne
 		moment->task[moment->tasks++] = task;
 }
 
+/* The kernel's threads that work for packets. */
+static bool is_ours(const struct usage_config *config, const char *name)
+{
+	char prefix[32];
+
+	if (!strncmp(name, "ksoftirqd/", 10) || !strncmp(name, "backlog_napi/", 13))
+		return true;
+	for (unsigned i = 0; i < config->interfaces; i++) {
+		snprintf(prefix, sizeof(prefix), "napi/%.15s-", config->interface[i]);
+		if (!strncmp(name, prefix, strlen(prefix)))
+			return true;
+	}
+	return false;
+}
+
 static void kernel_threads_list(const struct moment_site *site, struct moment *moment)
 {
-	char prefix[2 + USAGE_INTERFACES_MAX][32] = {"ksoftirqd/", "backlog_napi/"};
-	pid_t thread[KERNEL_THREADS];
+	for (unsigned i = 0; i < moment->alls; i++) {
+		const struct task_process *p = &moment->all[i];
 
-	for (unsigned i = 0; i < site->config->interfaces; i++)
-		snprintf(prefix[2 + i], sizeof(prefix[0]), "napi/%.15s-",
-			 site->config->interface[i]);
-	for (unsigned i = 0; i < 2 + site->config->interfaces; i++) {
-		unsigned n = cputime_threads_find(prefix[i], thread, KERNEL_THREADS);
-
-		for (unsigned t = 0; t < n; t++)
-			if (task_is_kernel(thread[t]))
-				task_add(moment, thread[t], thread[t], PARTY_KERNEL);
+		if (p->kernel && is_ours(site->config, p->name))
+			task_add(moment, p->process, p->process, PARTY_KERNEL);
 	}
 }
 

@@ -12,6 +12,7 @@
 enum {
 	MOMENT_TASKS_MAX = 4096,
 	MOMENT_PROCESSES_MAX = 64,
+	MOMENT_ALL_MAX = 16384,
 	MOMENT_CPUS_MAX = 1024,
 	/* Parties beside the configured ones. */
 	PARTY_KERNEL = USAGE_PARTIES_MAX, /* its threads */
@@ -39,8 +40,10 @@ struct moment {
 	unsigned tasks;	 /* ascending by thread */
 	unsigned known;	 /* while it is taken: of those, that are in order already */
 	struct moment_task *task;
-	unsigned missed; /* threads that there was no room for */
-	pid_t *listed;	 /* for a while */
+	unsigned missed;	  /* threads that there was no room for */
+	pid_t *listed;		  /* for a while; */
+	struct task_process *all; /* of the machine, likewise */
+	unsigned alls;
 	unsigned processes;
 	struct moment_process process[MOMENT_PROCESSES_MAX];
 	struct cputime cputime;

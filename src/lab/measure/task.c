@@ -48,7 +48,7 @@ struct stat_line {
 };
 
 /* A name may have anything in it, so it ends at the last parenthesis. */
-static bool stat_parse(const char *text, char name[16], struct stat_line *out)
+static bool stat_parse(const char *text, char name[TASK_NAME_MAX], struct stat_line *out)
 {
 	const char *begin = strchr(text, '('), *end = strrchr(text, ')');
 	size_t length;
@@ -56,7 +56,7 @@ static bool stat_parse(const char *text, char name[16], struct stat_line *out)
 	if (!begin || !end || end <= begin)
 		return false;
 	length = (size_t)(end - begin) - 1;
-	snprintf(name, 16, "%.*s", (int)(length < 15 ? length : 15), begin + 1);
+	snprintf(name, TASK_NAME_MAX, "%.*s", (int)length, begin + 1);
 	return sscanf(end,
 		      ") %*c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %" SCNu64 " %" SCNu64
 		      " %*d %*d %*d %*d %*d %*d %" SCNu64 " %*u %*d %*u %*u %*u %*u %*u %*u %*u"
@@ -123,7 +123,7 @@ pid_t task_process(pid_t thread)
 int64_t task_time(pid_t process, pid_t thread, bool lagging)
 {
 	struct stat_line stat;
-	char text[1024], name[16];
+	char text[1024], name[TASK_NAME_MAX];
 
 	if (!lagging && process == getpid()) {
 		int64_t ns = cputime_thread(thread);
@@ -167,28 +167,40 @@ static bool has(const pid_t *process, unsigned n, pid_t wanted)
 	return false;
 }
 
-/* A child may come before its parent in the directory: again, until there is none that is new. */
-unsigned task_descendants(pid_t *process, unsigned n, unsigned max)
+unsigned task_processes(struct task_process *out, unsigned max)
 {
-	unsigned before = ~0u;
+	struct dirent *entry;
+	unsigned n = 0;
+	DIR *proc = opendir("/proc");
 
-	while (n && n < max && n != before) {
-		DIR *proc = opendir("/proc");
-		struct dirent *entry;
+	while (proc && n < max && (entry = readdir(proc))) {
+		pid_t pid = (pid_t)atoi(entry->d_name);
+		struct stat_line stat;
+		char text[1024];
 
+		if (pid <= 0 || !file_read(pid, pid, "stat", text, sizeof(text)) ||
+		    !stat_parse(text, out[n].name, &stat))
+			continue;
+		out[n].process = pid;
+		out[n].parent = stat.parent;
+		out[n++].kernel = stat.flags & PF_KTHREAD;
+	}
+	if (proc)
+		closedir(proc);
+	return n;
+}
+
+/* A child may come before its parent in the list: again, until there is none that is new. */
+unsigned task_descendants(const struct task_process *all, unsigned processes, pid_t *process,
+			  unsigned n, unsigned max)
+{
+	unsigned before = 0;
+
+	while (n != before) {
 		before = n;
-		while (proc && n < max && (entry = readdir(proc))) {
-			pid_t pid = (pid_t)atoi(entry->d_name);
-			struct stat_line stat;
-			char text[1024], name[16];
-
-			if (pid > 0 && file_read(pid, pid, "stat", text, sizeof(text)) &&
-			    stat_parse(text, name, &stat) && has(process, n, stat.parent) &&
-			    !has(process, n, pid))
-				process[n++] = pid;
-		}
-		if (proc)
-			closedir(proc);
+		for (unsigned i = 0; i < processes && n < max; i++)
+			if (has(process, n, all[i].parent) && !has(process, n, all[i].process))
+				process[n++] = all[i].process;
 	}
 	return n;
 }
@@ -196,7 +208,7 @@ unsigned task_descendants(pid_t *process, unsigned n, unsigned max)
 bool task_is_kernel(pid_t process)
 {
 	struct stat_line stat;
-	char text[1024], name[16];
+	char text[1024], name[TASK_NAME_MAX];
 
 	return file_read(process, process, "stat", text, sizeof(text)) &&
 	       stat_parse(text, name, &stat) && stat.flags & PF_KTHREAD;

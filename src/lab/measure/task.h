@@ -7,9 +7,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* The kernel has names of its own threads that are longer than 15. */
+enum { TASK_NAME_MAX = 32 };
+
 struct task {
 	pid_t process, thread;
-	char name[16];
+	char name[TASK_NAME_MAX];
 	uint64_t start;	       /* clock ticks since boot: another thread may get its number */
 	uint64_t user, system; /* clock ticks so far, sampled; softirq on its back is in system */
 	int cpu;	       /* where it ran last */
@@ -33,8 +36,17 @@ int64_t task_time(pid_t process, pid_t thread, bool lagging);
 /* Of a process; how many there are, which may be more than max. */
 unsigned task_list(pid_t process, pid_t *out, unsigned max);
 
-/* Processes whose parent, or its parent, ... is one of the first n; appends, up to max; the sum. */
-unsigned task_descendants(pid_t *process, unsigned n, unsigned max);
+struct task_process {
+	pid_t process, parent;
+	bool kernel; /* a thread of the kernel's */
+	char name[TASK_NAME_MAX];
+};
+
+/* All that there are, up to max. */
+unsigned task_processes(struct task_process *out, unsigned max);
+/* Appends those whose parent, or its parent, ... is one of the first n; up to max; the sum. */
+unsigned task_descendants(const struct task_process *all, unsigned processes, pid_t *process,
+			  unsigned n, unsigned max);
 
 /* A process of the kernel's. */
 bool task_is_kernel(pid_t process);
