@@ -372,6 +372,36 @@ static void killed(void **state)
 	assert_int_equal(record_recover(rundir), 0);
 }
 
+/* The same for a bridge in a namespace that was given, which nothing else would take away. */
+static void killed_with_a_bridge(void **state)
+{
+	char text[128], bridge[16];
+	struct netlab *lab;
+	struct error err = {0};
+	pid_t child;
+	int status;
+
+	(void)state;
+	must(netlab_open(rundir, &lab, &err), &err);
+	must(netlab_namespace_add(lab, "g", &err), &err);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		snprintf(text, sizeof(text), "bridge %s np%dbr", lab->namespace[0].name, getpid());
+		/* Ours, and one that we could not have made. */
+		if (record_add(rundir, text, &err) || record_add(rundir, "bridge - eth0", &err))
+			_exit(1);
+		raise(SIGKILL);
+	}
+	snprintf(bridge, sizeof(bridge), "np%dbr", child);
+	must(netlab_bridge_add(lab, 0, bridge, &err), &err);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(record_recover(rundir), 1);
+	assert_true(netlab_link_delete(lab, 0, bridge, &err) < 0);
+	netlab_close(lab);
+}
+
 /* A lab's own namespaces as given ones. */
 static struct netlab *given_open(char text[1024], const char *server_address)
 {
@@ -519,8 +549,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(kernel_sockets), cmocka_unit_test(napier_host),
 		cmocka_unit_test(in_the_middle),  cmocka_unit_test(command),
-		cmocka_unit_test(killed),	  cmocka_unit_test(given),
-		cmocka_unit_test(refused),	  cmocka_unit_test(remote),
+		cmocka_unit_test(killed),	  cmocka_unit_test(killed_with_a_bridge),
+		cmocka_unit_test(given),	  cmocka_unit_test(refused),
+		cmocka_unit_test(remote),
 	};
 
 	netns_require();
