@@ -187,11 +187,37 @@ static void open_loop_counts(void **state)
 	}
 }
 
+static void over_ipv6(void **state)
+{
+	struct load_config config = {.protocol = LOAD_TCP, .flows = 2};
+	void *server;
+
+	(void)state;
+	strcpy(place.address, "::1");
+	port_next();
+	if (load_rr.server_start(&config, &place, &server, &err)) {
+		strcpy(place.address, "127.0.0.1");
+		skip();
+	}
+	load_rr.server_stop(server, NULL);
+	drop();
+	for (int64_t longer = 1; longer <= 64 && !(result && count("transactions")); longer *= 2)
+		run(&config, 10 * MSEC, longer * 50 * MSEC);
+	assert_true(count("transactions") > 0);
+	config.protocol = LOAD_UDP;
+	config.rate = 1000;
+	run(&config, 10 * MSEC, 100 * MSEC);
+	assert_in_range(count("started"), 99, 101);
+	assert_int_equal(count("lost"), 0);
+	strcpy(place.address, "127.0.0.1");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(closed_loop_counts),
 		cmocka_unit_test(open_loop_counts),
+		cmocka_unit_test(over_ipv6),
 	};
 	int ret = cmocka_run_group_tests(tests, NULL, NULL);
 
