@@ -64,7 +64,8 @@ bool rrul_real_time(void)
 {
 	struct sched_param lowest = {.sched_priority = 1};
 
-	return !sched_setscheduler(0, SCHED_FIFO, &lowest);
+	/* Somebody's own wish for it is no less. */
+	return sched_getscheduler(0) == SCHED_FIFO || !sched_setscheduler(0, SCHED_FIFO, &lowest);
 }
 
 /* ---- its thread ---- */
@@ -229,12 +230,18 @@ static bool await(struct rrul_probe *p, int64_t now)
 	return true;
 }
 
+/* One that spins in real time would leave its CPU to nobody. */
+static bool is_punctual(const struct rrul_probe *p)
+{
+	return p->spins || rrul_real_time();
+}
+
 static void *probe_run(void *arg)
 {
 	struct rrul_probe *p = arg;
+	bool measures = false;
 
-	/* One that spins in real time would leave its CPU to nobody. */
-	if (!p->spins && !rrul_real_time())
+	if (!is_punctual(p))
 		p->no_real_time = "probes were sent by an ordinary thread (real time takes "
 				  "CAP_SYS_NICE), so they are later by its wait for a CPU";
 	prctl(PR_SET_TIMERSLACK, 1);
@@ -247,6 +254,11 @@ static void *probe_run(void *arg)
 			replies_receive(p, i);
 			expire(p, &p->kind[i], clock_now());
 			due_send(p, i, clock_now());
+		}
+		/* A wish for all of the client's threads (a nice value) has undone it meanwhile. */
+		if (!measures && p->start) {
+			measures = true;
+			is_punctual(p);
 		}
 	} while (await(p, clock_now()));
 	return NULL;

@@ -9,8 +9,8 @@
  * the time-out. A probe belongs to the step in which it was due.
  *
  * The thread runs in real time where the process may have that, so that what is measured is the
- * path and not the wait for a CPU beside the streams' own threads; `late_sends` counts what left
- * more than RRUL_LATE after it was due all the same.
+ * path and not the wait for a CPU beside the streams' own threads (also with a nice value for all
+ * of them); `late_sends` counts what left more than RRUL_LATE after it was due all the same.
  */
 #ifndef LAB_LOAD_RRUL_PROBE_H
 #define LAB_LOAD_RRUL_PROBE_H

@@ -7,8 +7,12 @@
 #include "lab/load/stream_result.h"
 #include "lab/measure/latency.h"
 
-/* More than one in so many late probes, and what they say is of their sender. */
-enum { LATE_SHARE = 100, MEDIAN = 500000 };
+/*
+ * More than one in so many late probes, and what they say is of their sender; from one in so many
+ * it is told. On one machine they cannot all be in time: the kernel's softirq, which is under test,
+ * runs for ms where their sender would.
+ */
+enum { LATE_SHARE = 10, LATE_TOLD_SHARE = 100, MEDIAN = 500000 };
 
 static const char *const step_names[RRUL_STEPS] = {"idle", "load"};
 static const char *const directions[] = {"up", "down"};
@@ -366,6 +370,26 @@ static const char *why_invalid(const struct rrul *r, const json_t *client, const
 	return text;
 }
 
+static json_t *notes_json(const struct rrul *r, const json_t *counts)
+{
+	json_int_t sent = json_integer_value(json_object_get(counts, "sent"));
+	json_int_t late = json_integer_value(json_object_get(counts, "late_sends"));
+	json_t *notes = json_array();
+	char text[160];
+
+	for (unsigned i = 0; rrul_probe_note(r->probe, i); i++)
+		json_array_append_new(notes, json_string(rrul_probe_note(r->probe, i)));
+	if (late * LATE_TOLD_SHARE > sent) {
+		snprintf(
+			text, sizeof(text),
+			"%.1f%% of the probes left more than %.0f us after they were due, which is "
+			"in their latencies",
+			100.0 * (double)late / (double)sent, (double)RRUL_LATE / 1e3);
+		json_array_append_new(notes, json_string(text));
+	}
+	return notes;
+}
+
 json_t *rrul_result(const struct stream_plan *plan, const struct rrul_probe *probe,
 		    const json_t *client, const json_t *server, const char *died)
 {
@@ -375,7 +399,7 @@ json_t *rrul_result(const struct stream_plan *plan, const struct rrul_probe *pro
 		.way = {{client, server}, {server, client}},
 		.until = json_integer_value(json_object_get(client, "until_ns")),
 	};
-	json_t *counts, *steps = json_array(), *notes = json_array(), *o;
+	json_t *counts, *steps = json_array(), *o;
 	char text[256];
 	const char *why;
 
@@ -384,12 +408,10 @@ json_t *rrul_result(const struct stream_plan *plan, const struct rrul_probe *pro
 	tcp_counts_add(&r, counts);
 	for (unsigned step = 0; step < RRUL_STEPS; step++)
 		json_array_append_new(steps, step_json(&r, step));
-	for (unsigned i = 0; rrul_probe_note(probe, i); i++)
-		json_array_append_new(notes, json_string(rrul_probe_note(probe, i)));
 	why = why_invalid(&r, client, server, counts, died, text, sizeof(text));
 	o = json_pack("{sb ss? sf so so so so so so}", "valid", !why, "invalid", why, "duration_s",
 		      (double)r.until / 1e9, "counts", counts, "rates", rates_json(&r), "latency",
 		      latencies_json(&r), "series", series_json(&r), "steps", steps, "notes",
-		      notes);
+		      notes_json(&r, counts));
 	return o;
 }
