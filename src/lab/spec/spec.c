@@ -143,7 +143,9 @@ static int path_find(const char *name, char *path, size_t size, struct error *er
 {
 	size_t n = strlen(name);
 
-	snprintf(path, size, "%.*s", (int)n, name);
+	if (n >= size)
+		return error_set(err, -ENAMETOOLONG, "%.60s…: too long a path", name);
+	memcpy(path, name, n + 1);
 	if (strchr(name, '/') || (n > strlen(SUFFIX) && !strcmp(name + n - strlen(SUFFIX), SUFFIX)))
 		return 0;
 	if (file_is(path))
