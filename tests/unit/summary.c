@@ -277,6 +277,25 @@ static void inside_the_interval_is_none(void **state)
 	json_decref(results);
 }
 
+/* Three rounds that go one way are no proof, six are, though the values overlap in both. */
+static void few_rounds_have_to_be_apart(void **state)
+{
+	(void)state;
+	for (int n = 3; n <= 6; n += 3) {
+		json_t *results = results_make();
+
+		for (int i = 0; i < n; i++) {
+			run_add(results, "a", i, 100 + 10 * i, 10000, 2000, 1.0);
+			run_add(results, "b", i, 105 + 10 * i, 10000, 2000, 1.0);
+		}
+		add(results);
+		assert_string_equal(
+			string(find(results, "comparisons", "b", "rates.transactions"), "verdict"),
+			n == 3 ? "none" : "better");
+		json_decref(results);
+	}
+}
+
 static void one_repeat_says_little(void **state)
 {
 	json_t *results = results_make();
@@ -475,6 +494,7 @@ int main(void)
 		cmocka_unit_test(ratios),
 		cmocka_unit_test(medians_and_verdicts),
 		cmocka_unit_test(inside_the_interval_is_none),
+		cmocka_unit_test(few_rounds_have_to_be_apart),
 		cmocka_unit_test(one_repeat_says_little),
 		cmocka_unit_test(bad_runs_are_left_out),
 		cmocka_unit_test(alike_troubles_are_one_sentence),
