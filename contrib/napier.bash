@@ -17,8 +17,10 @@ _napier_cpus() {
 		sort -u
 }
 
+# What can be measured: commands, then specifications.
 _napier_benches() {
 	napier bench --help 2>/dev/null | sed -n '/^Names:/,/^$/s/^  \([a-z]*\)  .*/\1/p'
+	napier bench --list 2>/dev/null | sed 's/ .*//'
 }
 
 # Of the benchmark that was named, or of none.
@@ -175,7 +177,7 @@ _napier() {
 		else
 			case $word in
 			--name | --run-dir | -c | --config | --handler | --host | --poller | --cpus | --frames | -i | --interval | \
-				--seed | --seeds | --count | --jobs | --only)
+				--seed | --seeds | --count | --jobs | --only | --set | -o | --output | -H | --host)
 				option=$word
 				;;
 			-*) ;;

@@ -24,6 +24,22 @@ struct load_percentiles {
 /* "50,90,99.9": above 0, below 100. False: it is none. */
 bool load_percentiles_parse(const char *text, struct load_percentiles *out);
 
+/* What the command line asks for. */
+struct load_asked {
+	const char *command;	   /* "rr", for complaints */
+	struct load_config config; /* checked */
+	const struct load_ops *ops;
+	const char *host; /* NULL: two namespaces here */
+	uint16_t port;
+	int64_t length, warm; /* ns */
+	struct load_percentiles percentiles;
+	enum load_format format;
+	struct cpuset client_cpus, server_cpus;
+};
+
+/* bench_load_run.c: does it, shows it, and returns the exit status. By the main thread. */
+int load_go(const struct load_asked *asked);
+
 /* A run (docs/results.md): a short table, or lines key=value (napier-bench(1)). */
 void load_table(const json_t *run, const struct load_config *config,
 		const struct load_percentiles *percentiles, FILE *out);

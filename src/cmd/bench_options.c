@@ -6,7 +6,7 @@
 
 #include <cmd/bench_options.h>
 
-enum type { WHOLE, REAL, TIME, FLAG, WORD, SIZES };
+enum type { COUNT, WHOLE, REAL, TIME, FLAG, WORD, SIZES };
 
 enum { RR = 1 << LOAD_RR, STREAM = 1 << LOAD_STREAM, RRUL = 1 << LOAD_RRUL, ALL = BENCH_ALL - 1 };
 
@@ -21,23 +21,23 @@ static const struct parameter {
 	unsigned kinds;
 	const char *word; /* of a FLAG that stands for a word */
 } parameters[] = {
-	{"flows", 'F', "flows", WHOLE, RR | STREAM, NULL},
-	{"threads", 'T', "threads", WHOLE, ALL, NULL},
-	{"server-threads", 0, "server_threads", WHOLE, ALL, NULL},
-	{"request-size", 'Q', "request_size", WHOLE, RR, NULL},
-	{"response-size", 'R', "response_size", WHOLE, RR, NULL},
+	{"flows", 'F', "flows", COUNT, RR | STREAM, NULL},
+	{"threads", 'T', "threads", COUNT, ALL, NULL},
+	{"server-threads", 0, "server_threads", COUNT, ALL, NULL},
+	{"request-size", 'Q', "request_size", COUNT, RR, NULL},
+	{"response-size", 'R', "response_size", COUNT, RR, NULL},
 	{"udp", 0, "protocol", FLAG, RR | STREAM, "udp"},
 	{"rate", 0, "rate", REAL, RR | STREAM, NULL},
 	{"poisson", 0, "arrivals", FLAG, RR, "poisson"},
 	{"seed", 0, "seed", WHOLE, RR, NULL},
-	{"outstanding", 0, "outstanding", WHOLE, RR, NULL},
+	{"outstanding", 0, "outstanding", COUNT, RR, NULL},
 	{"connect", 0, "connect", FLAG, RR, NULL},
 	{"work", 0, "work_ns", TIME, RR, NULL},
 	{"stall", 0, "stall_ns", TIME, RR, NULL},
 	{"stall-every", 0, "stall_every_ns", TIME, RR, NULL},
 	{"sizes", 0, "sizes", SIZES, STREAM, NULL},
 	{"direction", 0, "direction", WORD, STREAM, NULL},
-	{"tcp-flows", 0, "tcp_flows", WHOLE, RRUL, NULL},
+	{"tcp-flows", 0, "tcp_flows", COUNT, RRUL, NULL},
 	{"probe-rate", 0, "probe_rate", REAL, RRUL, NULL},
 	{"idle", 0, "idle_ns", TIME, RRUL, NULL},
 	{"timeout", 0, "timeout_ns", TIME, ALL, NULL},
@@ -93,11 +93,11 @@ static bool whole_parse(const char *text, json_int_t *out)
 	return end != text && !*end;
 }
 
-static json_t *whole_json(const char *text)
+static json_t *whole_json(const char *text, json_int_t least)
 {
 	json_int_t n;
 
-	return whole_parse(text, &n) ? json_integer(n) : NULL;
+	return whole_parse(text, &n) && n >= least ? json_integer(n) : NULL;
 }
 
 static json_t *real_json(const char *text)
@@ -153,8 +153,10 @@ static json_t *sizes_json(const char *text)
 static json_t *value_json(const struct parameter *p, const char *text)
 {
 	switch (p->type) {
+	case COUNT: /* 0 would mean what is meant without it */
+		return whole_json(text, 1);
 	case WHOLE:
-		return whole_json(text);
+		return whole_json(text, 0);
 	case REAL:
 		return real_json(text);
 	case TIME:
@@ -170,6 +172,7 @@ static json_t *value_json(const struct parameter *p, const char *text)
 }
 
 static const char *const meant[] = {
+	[COUNT] = "a whole number, 1 at least",
 	[WHOLE] = "a whole number",
 	[REAL] = "a number",
 	[TIME] = "a time, as 200ms, 50us or 3 (s)",

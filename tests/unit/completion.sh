@@ -53,9 +53,11 @@ expect 'napier port ' add remove
 expect 'napier port add tap:x p' poller= priority= pvid=
 expect "napier stop --run-dir $directory --name " one
 expect 'napier stop x'
-expect 'napier bench ' rr stream rrul server pollers core peers delivery compare report
+expect 'napier bench r' rr rrul report riel-2014
+expect 'napier bench --set x=1 -H there s' stream server
 expect 'napier bench pollers -' --json --only --quick --help
 expect 'napier bench pollers --only w' wake workers
+expect 'napier bench khawaja-2025 --q' --quick
 expect 'napier bench rr --re' --request-size --response-size
 expect 'napier bench server --fl' --flows
 expect 'napier bench core --only ' cost event wake packet hash gro udp

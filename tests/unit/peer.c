@@ -151,7 +151,7 @@ static void server_end(void)
 {
 	void *ret;
 
-	server.stop = 1;
+	__atomic_store_n(&server.stop, 1, __ATOMIC_RELAXED);
 	pthread_join(server.thread, &ret);
 	assert_null(ret);
 	assert_int_equal(counted.starts, counted.stops);

@@ -25,6 +25,12 @@ struct service {
 	bool busy; /* the session has a client */
 };
 
+/* A handler of a signal sets it, or another thread. */
+static bool stopped(const struct service *service)
+{
+	return __atomic_load_n(service->config->stop, __ATOMIC_RELAXED);
+}
+
 static void address_text(const struct sockaddr_storage *address, socklen_t length, char *text,
 			 size_t size)
 {
@@ -136,8 +142,7 @@ static bool lines_answer(struct service *service)
 	bool last = false;
 	int ret;
 
-	while (!last && !*service->config->stop &&
-	       (ret = peer_line_take(&session->in, &request, &err))) {
+	while (!last && !stopped(service) && (ret = peer_line_take(&session->in, &request, &err))) {
 		json_t *answer = ret > 0 ? session_answer(session, request, &last)
 					 : session_error(ret, err.text);
 
@@ -268,7 +273,7 @@ int peer_serve(const struct peer_server_config *config, struct error *err)
 			return service.listener;
 		listening_say(&service);
 	}
-	while (!*config->stop && (service.busy || service.listener >= 0))
+	while (!stopped(&service) && (service.busy || service.listener >= 0))
 		serve_step(&service);
 	if (service.busy)
 		session_close(&service);
