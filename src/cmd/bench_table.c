@@ -267,8 +267,9 @@ static void sheet_fill(const struct results *results, const struct group *group,
 			sheet->runs = 0;
 		for (unsigned c = 0; c < CELLS; c++) {
 			columns_all[c].column.cell(&place, line->cell[c], &line->colour[c]);
-			sheet->shown[c] |=
-				*line->cell[c] && (wide || columns_all[c].wanted == ALWAYS);
+			/* That one is the base is no news alone. */
+			sheet->shown[c] |= *line->cell[c] && strcmp(line->cell[c], "base") &&
+					   (wide || columns_all[c].wanted == ALWAYS);
 			if (!*line->cell[c])
 				cell_say(line->cell[c], "-");
 		}

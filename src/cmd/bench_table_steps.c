@@ -62,7 +62,7 @@ static void steps_print(const struct results *results, const struct group *group
 		if (n <= STEPS_MAX && path_number(step, "rates.received_mbit", &value))
 			titles[n++] = text_of(step, "name");
 	}
-	if (n == 1)
+	if (n <= 2)
 		return;
 	table = table_create(n, titles);
 	for (unsigned s = 0; table && s < group->systems; s++) {
@@ -115,6 +115,8 @@ static void idle_print(const struct results *results, const struct group *group,
 	const char *name;
 
 	for (unsigned s = 0; table && s < group->systems; s++) {
+		if (!results_typical(results, text_of(group->system[s], "key"), group))
+			continue;
 		json_object_foreach((json_t *)latencies, name, latency)
 		{
 			if (strncmp(name, "idle_", 5))

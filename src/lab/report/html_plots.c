@@ -293,7 +293,7 @@ static bool ends_in(const char *text, const char *end)
 	return n >= m && !strcmp(text + n - m, end);
 }
 
-/* All streams of one direction; null where one of them is. */
+/* All streams, up and down; null where one of them is. */
 static json_t *streams_sum(const json_t *series)
 {
 	json_t *sum = NULL, *values;
@@ -301,7 +301,9 @@ static json_t *streams_sum(const json_t *series)
 
 	json_object_foreach((json_t *)series, key, values)
 	{
-		if (strncmp(key, "down_", 5) || !ends_in(key, "_mbit") || !json_is_array(values))
+		bool stream = !strncmp(key, "down_", 5) || !strncmp(key, "up_", 3);
+
+		if (!stream || !ends_in(key, "_mbit") || !json_is_array(values))
 			continue;
 		if (!sum) {
 			sum = json_copy(values);

@@ -59,10 +59,12 @@ static void step_rate(const struct page *page, const struct group *group, const 
 static void step_rates(const struct page *page, const struct group *group, const json_t *steps)
 {
 	const json_t *step;
+	unsigned n = 0;
 	double value;
 	size_t i;
 
-	if (!path_number(json_array_get(steps, 0), "rates.received_mbit", &value))
+	json_array_foreach(steps, i, step) n += path_number(step, "rates.received_mbit", &value);
+	if (n < 2)
 		return;
 	fputs("<h4>Received, by step (for a stream the message's bytes)</h4>"
 	      "<div class=\"scroll\"><table class=\"figures\"><thead><tr><th>system</th>",
@@ -97,6 +99,8 @@ static void latencies_put(const struct page *page, const struct group *group,
 	      "</thead><tbody>\n",
 	      page->out);
 	for (unsigned s = 0; s < group->systems; s++) {
+		if (!results_typical(page->results, text_of(group->system[s], "key"), group))
+			continue;
 		json_object_foreach((json_t *)latencies, name, latency)
 		{
 			char path[RESULTS_PATH_MAX + 256];
@@ -120,6 +124,34 @@ static void latencies_put(const struct page *page, const struct group *group,
 	fputs("</tbody></table></div>\n", page->out);
 }
 
+static void rate_name_put(FILE *out, const char *name)
+{
+	bool mbit = strstr(name, "_mbit");
+
+	fputs("<th>", out);
+	for (; *name && strcmp(name, "_mbit"); name++) {
+		const char letter[2] = {*name == '_' ? ' ' : *name, 0};
+
+		html_text(out, letter);
+	}
+	fputs(mbit ? "<br/>Mbit/s</th>" : "<br/>a second</th>", out);
+}
+
+/* Its unit is above it. */
+static void rate_put(const struct page *page, const struct group *group, const json_t *system,
+		     const char *path)
+{
+	char text[WORDS_MAX];
+	struct metric m;
+
+	if (!results_metric(page->results, text_of(system, "key"), text_of(group->workload, "key"),
+			    path, &m)) {
+		fputs("<td class=\"none\">–</td>", page->out);
+		return;
+	}
+	fprintf(page->out, "<td data-v=\"%.9g\">%s</td>", m.median, count_text(m.median, text));
+}
+
 /* Each direction and class of its own. */
 static void rates_put(const struct page *page, const struct group *group, const json_t *rates)
 {
@@ -130,7 +162,7 @@ static void rates_put(const struct page *page, const struct group *group, const 
 	      "class=\"figures\"><thead><tr>"
 	      "<th>system</th>",
 	      page->out);
-	json_object_foreach((json_t *)rates, name, rate) html_element(page->out, "th", name);
+	json_object_foreach((json_t *)rates, name, rate) rate_name_put(page->out, name);
 	fputs("</tr></thead><tbody>\n", page->out);
 	for (unsigned s = 0; s < group->systems; s++) {
 		fputs("<tr><td>", page->out);
@@ -141,8 +173,7 @@ static void rates_put(const struct page *page, const struct group *group, const 
 			char path[RESULTS_PATH_MAX];
 
 			snprintf(path, sizeof(path), "rates.%.80s", name);
-			value_put(page, group, group->system[s], path);
-			fputs("</td>", page->out);
+			rate_put(page, group, group->system[s], path);
 		}
 		fputs("</tr>\n", page->out);
 	}
@@ -184,6 +215,8 @@ static void idle_put(const struct page *page, const struct group *group, const j
 	      "<th>added</th></tr></thead><tbody>\n",
 	      page->out);
 	for (unsigned s = 0; s < group->systems; s++) {
+		if (!results_typical(page->results, text_of(group->system[s], "key"), group))
+			continue;
 		json_object_foreach((json_t *)latencies, name, latency)
 		{
 			if (strncmp(name, "idle_", 5))
@@ -213,20 +246,16 @@ static bool has_idle(const json_t *latencies)
 	return false;
 }
 
-void html_steps(const struct page *page, const struct group *group)
+/* Many of them: for who looks for one. */
+static void all_latencies_put(const struct page *page, const struct group *group,
+			      const json_t *latencies, const json_t *steps)
 {
-	const json_t *run = run_with(page, group, "steps"), *steps = json_object_get(run, "steps");
-	const json_t *latencies = json_object_get(run_with(page, group, "latency"), "latency"),
-		     *step;
-	const json_t *rates = json_object_get(run_with(page, group, "rates"), "rates");
+	bool many = json_object_size(latencies) > 2;
+	const json_t *step;
 	size_t i;
 
-	if (json_object_size(rates) > 3)
-		rates_put(page, group, rates);
-	if (json_array_size(steps))
-		step_rates(page, group, steps);
-	if (has_idle(latencies))
-		idle_put(page, group, latencies);
+	if (many)
+		fputs("<details><summary>Every latency that was measured</summary>\n", page->out);
 	if (json_object_size(latencies) > 1)
 		latencies_put(page, group, latencies, "", ", each of them");
 	json_array_foreach(steps, i, step)
@@ -239,4 +268,22 @@ void html_steps(const struct page *page, const struct group *group)
 		snprintf(title, sizeof(title), " in the step %.80s", text_of(step, "name"));
 		latencies_put(page, group, json_object_get(step, "latency"), prefix, title);
 	}
+	if (many)
+		fputs("</details>\n", page->out);
+}
+
+void html_steps(const struct page *page, const struct group *group)
+{
+	const json_t *steps = json_object_get(run_with(page, group, "steps"), "steps");
+	const json_t *latencies = json_object_get(run_with(page, group, "latency"), "latency");
+	const json_t *rates = json_object_get(run_with(page, group, "rates"), "rates");
+
+	/* Not those of one direction and protocol. */
+	if (json_object_size(rates) > 5)
+		rates_put(page, group, rates);
+	if (json_array_size(steps))
+		step_rates(page, group, steps);
+	if (has_idle(latencies))
+		idle_put(page, group, latencies);
+	all_latencies_put(page, group, latencies, steps);
 }
