@@ -149,7 +149,7 @@ static void each_is_counted_as_what_it_is(void **state)
 		json_t *value;
 
 		run(&config, &done);
-		assert_true(done.dropped > 10 && done.doubled > 10 && done.swapped > 1);
+		assert_true(done.dropped > 0 && done.doubled > 0 && done.swapped > 0);
 		assert_int_equal(count(result, "sent"), done.n);
 		assert_int_equal(count(result, "lost"), done.dropped);
 		assert_int_equal(count(result, "received"), done.n - done.dropped);
@@ -172,7 +172,7 @@ static void a_path_that_drops_all_parks_nothing(void **state)
 	(void)state;
 	config.timeout = 400 * NSEC_PER_MSEC;
 	run(&config, &done);
-	assert_true(count(result, "sent") > 100);
+	assert_true(count(result, "sent") > 0);
 	assert_int_equal(count(result, "sent"), done.n);
 	assert_int_equal(count(result, "received"), 0);
 	assert_int_equal(count(result, "lost"), done.n);
