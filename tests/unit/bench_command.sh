@@ -1,0 +1,55 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# usage: bench_command.sh NAPIER: what `napier bench` says and ends with, for what people type of
+# workloads and their server.
+set -u
+napier=$1
+failed=0
+
+# expect STATUS TEXT ARGUMENT…: it ends so, and says this
+expect() {
+	local status=$1 text=$2 said
+
+	shift 2
+	said=$("$napier" bench "$@" 2>&1)
+	if [ $? -ne "$status" ] || ! grep -qF -- "$text" <<<"$said"; then
+		echo "napier bench $*: not status $status and \"$text\", but: $said"
+		failed=1
+	fi
+}
+
+expect 0 'rrul ' --help
+expect 0 'Usage: napier bench rr ' rr --help
+expect 0 'Usage: napier bench stream ' --help stream
+expect 0 'Usage: napier bench server ' server -h
+expect 2 'say what to measure'
+expect 2 '"foo": it takes options only' rr foo
+expect 2 '"foo": it takes no arguments' server foo
+expect 2 'unknown option --flow: see napier bench rrul --help' rrul --flow 1
+expect 2 'unknown option -Q: see napier bench stream --help' stream -Q 1
+expect 2 '--rate needs a value' rr --rate
+expect 2 'bench rr: --flows 0: it is a whole number, 1 at least' rr -F 0
+expect 2 'bench rr: --flows 4097: 4097 is not 0..4096' rr -F 4097
+expect 2 'bench rr: --flows 1k: it is a whole number' rr --flows 1k
+expect 2 'bench rr: threads = 8 for flows = 4' rr -F 4 -T 8
+expect 2 'bench rr: --rate -1: -1 is not 0..' rr --rate -1
+expect 2 'bench rr: --rate nan: it is a number' rr --rate nan
+expect 2 'bench rr: --work 1h: it is a time' rr --work 1h
+expect 2 'bench rr: --work 2s: 2000000000 is not 0..1000000000' rr --work 2s
+expect 2 'bench rr: connect is of TCP' rr --udp --connect
+expect 2 'bench rr: -l 0: a time, 0.1 to 3600 s' rr -l 0
+expect 2 'bench rr: -l x: a time' rr -l x
+expect 2 'bench rr: --warm -1: a time' --warm -1 rr
+expect 2 'bench rr: -p 100: percentiles are numbers above 0' rr -p 100
+expect 2 'bench rr: --cpus 1-: CPUs are' rr --cpus 1-
+expect 2 'bench rr: -P 65536: a port' rr -P 65536
+expect 2 'bench stream: --sizes 1,,2: it is whole numbers with commas' stream --sizes 1,,2
+expect 2 'bench stream: --sizes 0: 0 is not 1..' stream --sizes 0
+expect 2 'bench stream: --direction left: it is one of up, down, both' stream --direction left
+expect 2 'bench server: -p 0: a port' server -p 0
+expect 2 'bench server: --fd 1: a descriptor' server --fd 1
+expect 2 'bench server: --timeout 2h: it is a time' server --timeout 2h
+expect 1 'no.such.host.invalid: ' rr -H no.such.host.invalid
+# Nobody listens at the port that nothing is given.
+expect 1 '127.0.0.1 port 1: nobody listens there: start napier bench server' rr -H 127.0.0.1 -P 1
+exit $failed
