@@ -196,21 +196,23 @@ static void steps_print(const json_t *steps, FILE *out)
 {
 	static char names[STEP_RATES_MAX][TEXT_MAX];
 	const char *titles[STEP_RATES_MAX + 3] = {"<step", "s"}, *keys[STEP_RATES_MAX], *key;
-	json_t *rates = json_object_get(json_array_get(steps, 0), "rates"), *value, *step;
+	json_t *rates = json_object_get(json_array_get(steps, json_array_size(steps) - 1), "rates");
+	json_t *value, *step;
 	unsigned n = 0;
 	struct table *table;
 	size_t at;
 
+	/* The last one: of an idle time before a load there are none. Too many are no table. */
+	if (json_array_size(steps) < 2 || json_object_size(rates) > STEP_RATES_MAX)
+		return;
 	json_object_foreach(rates, key, value)
 	{
-		if (n == STEP_RATES_MAX)
-			break;
 		keys[n] = key;
 		titles[2 + n] = rate_text(key, names[n]);
 		n++;
 	}
 	titles[2 + n] = "lost";
-	table = json_array_size(steps) > 1 ? table_create(n + 3, titles) : NULL;
+	table = table_create(n + 3, titles);
 	if (!table)
 		return;
 	json_array_foreach((json_t *)steps, at, step)
