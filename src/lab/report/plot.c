@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -39,7 +39,7 @@ unsigned plot_begin(struct plots *plots, unsigned width, unsigned height)
 
 struct drawer {
 	pid_t pid;
-	int in, out, said; /* our ends */
+	int out, said; /* our ends */
 	FILE *svg;
 	char *text;
 	size_t size;
@@ -55,27 +55,35 @@ static int64_t now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Sockets, since writing to one whose reader died need not raise a signal. */
-static int ends_make(int ends[3][2])
+/* A file of no name, since gnuplot reads a pipe byte by byte. */
+static int script_open(const char *script, size_t size)
 {
-	for (int i = 0; i < 3; i++) {
-		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends[i])) {
-			int code = -errno;
+	int fd = memfd_create("plots", MFD_CLOEXEC);
 
-			while (i-- > 0) {
-				close(ends[i][0]);
-				close(ends[i][1]);
-			}
-			return code;
+	while (fd >= 0 && size) {
+		ssize_t n = write(fd, script, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) {
+			int code = errno;
+
+			close(fd);
+			errno = code;
+			return -1;
 		}
+		script += n;
+		size -= (size_t)n;
 	}
-	return 0;
+	if (fd >= 0)
+		lseek(fd, 0, SEEK_SET);
+	return fd;
 }
 
 /* Without the user's own settings of it, and with points in decimals. */
 static int drawer_spawn(struct drawer *drawer, int theirs[3])
 {
-	static char *const argv[] = {"gnuplot", "-d", "-", NULL};
+	static char *const argv[] = {"gnuplot", "-d", "/dev/stdin", NULL};
 	static char path[4096];
 	char *environment[] = {path, "LC_ALL=C.UTF-8", NULL};
 	posix_spawn_file_actions_t actions;
@@ -99,36 +107,51 @@ static int drawer_spawn(struct drawer *drawer, int theirs[3])
 	return -rc;
 }
 
-static int drawer_start(struct drawer *drawer)
+static int drawer_start(struct drawer *drawer, const char *script, size_t size)
 {
-	int ends[3][2], theirs[3], rc;
+	int out[2], said[2], rc = 0;
+	int in = script_open(script, size);
 
 	*drawer = (struct drawer){0};
-	rc = ends_make(ends);
-	if (rc)
+	if (in < 0)
+		return -errno;
+	if (pipe2(out, O_CLOEXEC | O_NONBLOCK)) {
+		rc = -errno;
+		close(in);
 		return rc;
-	for (int i = 0; i < 3; i++)
-		theirs[i] = ends[i][1];
-	rc = drawer_spawn(drawer, theirs);
-	for (int i = 0; i < 3; i++) {
-		close(theirs[i]);
-		if (rc)
-			close(ends[i][0]);
 	}
-	if (rc)
+	if (pipe2(said, O_CLOEXEC | O_NONBLOCK)) {
+		rc = -errno;
+		close(in);
+		close(out[0]);
+		close(out[1]);
 		return rc;
-	drawer->in = ends[0][0];
-	drawer->out = ends[1][0];
-	drawer->said = ends[2][0];
+	}
+	/* Only our ends do not block. */
+	fcntl(out[1], F_SETFL, 0);
+	fcntl(said[1], F_SETFL, 0);
 	drawer->svg = open_memstream(&drawer->text, &drawer->size);
-	return drawer->svg ? 0 : -ENOMEM;
+	rc = drawer->svg ? drawer_spawn(drawer, (int[3]){in, out[1], said[1]}) : -ENOMEM;
+	close(in);
+	close(out[1]);
+	close(said[1]);
+	drawer->out = out[0];
+	drawer->said = said[0];
+	if (rc) {
+		close(out[0]);
+		close(said[0]);
+		if (drawer->svg)
+			fclose(drawer->svg);
+		free(drawer->text);
+	}
+	return rc;
 }
 
 /* Returns how many bytes came; 0: it has closed that end. */
 static ssize_t drawn_read(struct drawer *drawer)
 {
 	char chunk[CHUNK];
-	ssize_t n = recv(drawer->out, chunk, sizeof(chunk), MSG_DONTWAIT);
+	ssize_t n = read(drawer->out, chunk, sizeof(chunk));
 
 	if (n > 0)
 		fwrite(chunk, 1, (size_t)n, drawer->svg);
@@ -138,7 +161,7 @@ static ssize_t drawn_read(struct drawer *drawer)
 static void words_read(struct drawer *drawer)
 {
 	char chunk[CHUNK];
-	ssize_t n = recv(drawer->said, chunk, sizeof(chunk), MSG_DONTWAIT);
+	ssize_t n = read(drawer->said, chunk, sizeof(chunk));
 
 	for (ssize_t i = 0; i < n && drawer->words_n < SAID_MAX; i++) {
 		/* One line, without what gnuplot repeats of the script. */
@@ -149,37 +172,31 @@ static void words_read(struct drawer *drawer)
 	}
 }
 
-static int drawer_talk(struct drawer *drawer, const char *script, size_t size)
+static int drawer_hear(struct drawer *drawer)
 {
 	int64_t end = now_ms() + (int64_t)plot_limit_s * 1000;
+	int said = drawer->said;
 
 	for (;;) {
-		struct pollfd fds[] = {{drawer->out, POLLIN, 0},
-				       {drawer->said, POLLIN, 0},
-				       {size ? drawer->in : -1, POLLOUT, 0}};
+		struct pollfd fds[] = {{drawer->out, POLLIN, 0}, {said, POLLIN, 0}};
 		int64_t left = end - now_ms();
 
 		if (left <= 0)
 			return -ETIMEDOUT;
-		if (poll(fds, 3, (int)left) < 0 && errno != EINTR)
+		if (poll(fds, 2, (int)left) < 0) {
+			if (errno == EINTR)
+				continue;
 			return -errno;
-		if (fds[2].revents) {
-			ssize_t n = send(drawer->in, script, size, MSG_DONTWAIT | MSG_NOSIGNAL);
-
-			if (n > 0) {
-				script += n;
-				size -= (size_t)n;
-			} else if (n < 0 && errno != EAGAIN && errno != EINTR) {
-				size = 0; /* it ended: what it said tells why */
-			}
-			if (!size)
-				shutdown(drawer->in, SHUT_WR);
 		}
 		if (fds[1].revents & POLLIN)
 			words_read(drawer);
+		else if (fds[1].revents)
+			said = -1; /* it has closed that end */
 		if (fds[0].revents && drawn_read(drawer) <= 0)
-			return 0;
+			break;
 	}
+	words_read(drawer);
+	return 0;
 }
 
 /* However it went; returns its status. */
@@ -191,7 +208,6 @@ static int drawer_end(struct drawer *drawer, bool kill_it)
 		kill(-drawer->pid, SIGKILL);
 	while (waitpid(drawer->pid, &status, 0) < 0 && errno == EINTR)
 		;
-	close(drawer->in);
 	close(drawer->out);
 	close(drawer->said);
 	if (drawer->svg)
@@ -233,12 +249,12 @@ int plots_draw(struct plots *plots, struct error *err)
 	plots->svg = calloc(plots->n, sizeof(*plots->svg));
 	if (rc || !plots->svg || !plots->text)
 		return error_set(err, -ENOMEM, "no memory for plots");
-	rc = drawer_start(&drawer);
+	rc = drawer_start(&drawer, plots->text, plots->size);
 	if (rc == -ENOENT)
 		return error_set(err, rc, "gnuplot is not installed");
 	if (rc)
 		return error_set(err, rc, "gnuplot: %s", strerror(-rc));
-	rc = drawer_talk(&drawer, plots->text, plots->size);
+	rc = drawer_hear(&drawer);
 	status = drawer_end(&drawer, rc != 0);
 	if (!rc && drawer.text)
 		drawn = svgs_split(drawer.text, plots->svg, plots->n);
