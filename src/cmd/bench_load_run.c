@@ -68,11 +68,8 @@ static int here_open(struct run *run, struct error *err)
 	if (n < 0)
 		return ret;
 	if (ret && geteuid())
-		return error_set(
-			err, ret,
-			"%s: two namespaces need root; or give -H HOST, where napier bench "
-			"server runs",
-			why.text);
+		return error_set(err, ret, "%s; or give -H HOST, where napier bench server runs",
+				 why.text);
 	if (ret)
 		return error_set(err, ret, "%s", why.text);
 	napier[n] = '\0';

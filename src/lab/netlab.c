@@ -157,13 +157,19 @@ int netlab_clean(const char *rundir)
 	return removed;
 }
 
+/* What helps against it. */
+static const char *fix(int code)
+{
+	return code == EACCES || code == EPERM ? ": making namespaces needs root" : "";
+}
+
 static int record_open(struct netlab *lab, const char *rundir, struct error *err)
 {
 	char unlocked[sizeof(lab->record)];
 
 	if (mkdir(rundir, 0755) && errno != EEXIST)
-		return error_set(err, -errno, "%s: making the run directory: %s", rundir,
-				 strerror(errno));
+		return error_set(err, -errno, "%s: making the run directory: %s%s", rundir,
+				 strerror(errno), fix(errno));
 	/*
 	 * Another process that starts now takes an unlocked record for a dead owner's, so it gets
 	 * its name only when it is locked.
@@ -174,7 +180,7 @@ static int record_open(struct netlab *lab, const char *rundir, struct error *err
 	lab->record_fd = open(unlocked, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (lab->record_fd < 0 || flock(lab->record_fd, LOCK_EX | LOCK_NB) ||
 	    rename(unlocked, lab->record))
-		return error_set(err, -errno, "%s: %s", lab->record, strerror(errno));
+		return error_set(err, -errno, "%s: %s%s", lab->record, strerror(errno), fix(errno));
 	return 0;
 }
 

@@ -374,7 +374,7 @@ static void without_a_host_both_are_here(void **state)
 	assert_nothing_left(client.pid);
 	START_ALONE(&client, true, "rr");
 	assert_ends(&client, 1);
-	assert_part(client.complaint, "two namespaces need root; or give -H HOST");
+	assert_part(client.complaint, "making namespaces needs root; or give -H HOST");
 }
 
 static void a_server_of_its_own_that_is_killed_ends_the_run(void **state)
