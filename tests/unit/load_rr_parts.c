@@ -198,6 +198,11 @@ static void every_parameter_is_compared(void **state)
 			    "sides the same");
 }
 
+static void *nothing(void *arg)
+{
+	return arg;
+}
+
 static void places_have_addresses(void **state)
 {
 	struct load_place place = {.netns = -1, .address = "::1", .port = 5};
@@ -218,7 +223,8 @@ static void places_have_addresses(void **state)
 	assert_int_equal(side_address(&place, 1, &a, &length, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "nowhere"));
 	cpuset_add(&place.cpus, CPU_MAX - 1);
-	assert_int_equal(side_thread_start(&place, 0, "none", &thread, NULL, NULL, &err), -EINVAL);
+	assert_int_equal(side_thread_start(&place, 0, "none", &thread, nothing, NULL, &err),
+			 -EINVAL);
 	assert_non_null(strstr(err.text, "it is not there"));
 	assert_int_equal(side_files_want(1, &err), 0);
 	assert_int_equal(side_files_want(2000000000, &err), -EMFILE);
