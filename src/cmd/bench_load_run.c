@@ -17,7 +17,7 @@
 #include <cmd/bench.h>
 #include <cmd/bench_load.h>
 
-enum { LOOK_MS = 200, STOPPED = 128 };
+enum { LOOK_MS = 200 };
 
 /* The traffic's; what clients ask by is the one before. */
 enum { PORT_OFFSET = 1 };

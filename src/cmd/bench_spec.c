@@ -31,12 +31,12 @@ struct asked {
 	uint16_t port;
 };
 
-static volatile int stop;
+static volatile int stop; /* the signal */
 
 /* The first asks for an end in order; who sends a second does not want to wait for it. */
 static void on_signal(int number)
 {
-	stop = 1;
+	stop = number;
 	signal(number, SIG_DFL);
 }
 
@@ -270,9 +270,11 @@ static int results_print(const struct asked *asked, json_t *results, const char 
 		else if (!asked->json)
 			printf("\n%s/report.html\n", directory);
 	}
-	if (canceled)
-		return complain("interrupted: what was measured until then is %s",
-				*directory ? directory : "above");
+	if (canceled) {
+		complain("interrupted: what was measured until then is %s",
+			 *directory ? directory : "above");
+		return STOPPED + stop;
+	}
 	return rc == DONE ? runs_judge(results) : rc;
 }
 

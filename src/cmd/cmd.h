@@ -11,7 +11,7 @@
 #include <control/rundir.h>
 
 /* What the process ends with. */
-enum { DONE = 0, FAILED = 1, MISUSED = 2 };
+enum { DONE = 0, FAILED = 1, MISUSED = 2, STOPPED = 128 /* and the signal */ };
 
 struct command {
 	const char *name;

@@ -264,7 +264,7 @@ static void interrupted(void **state)
 
 	(void)state;
 	status = lab_run_interrupt(pid, out, 1200);
-	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGINT);
 	results = partial_read();
 	assert_true(json_is_true(json_object_get(results, "partial")));
 	assert_true(json_array_size(json_object_get(results, "runs")) < 30);
