@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -16,11 +17,14 @@ const char *lab_run_napier;
 
 void lab_run_begin(int argc, char **argv)
 {
+	static char path[PATH_MAX];
+
 	if (argc != 2) {
 		fprintf(stderr, "usage: %s NAPIER\n", argv[0]);
 		exit(2);
 	}
-	lab_run_napier = argv[1];
+	/* Meson's may be relative, and some tests run it from another directory. */
+	lab_run_napier = realpath(argv[1], path) ? path : argv[1];
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	if (unshare(CLONE_NEWNET)) {
 		printf("skipped: network namespaces need CAP_SYS_ADMIN\n");
