@@ -426,6 +426,42 @@ static void the_next_start_restores_after_kill(void **state)
 }
 
 /* Lines that nobody of us wrote, and one that was not written to its end. */
+static void one_at_a_time(void **state)
+{
+	int ready[2], status;
+	struct error err = {0};
+	struct knobs *knobs;
+	char c;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (knobs_open(rundir, &knobs, &err) ||
+		    knob_set(knobs, ns(), near, "gro_flush_timeout", "11000", NULL, &err) ||
+		    write(ready[1], "", 1) != 1)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &c, 1), 1);
+	close(ready[0]);
+	must(knobs_open(rundir, &knobs, &err), &err);
+	assert_int_equal(knob_set(knobs, ns(), near, "gro_flush_timeout", "12000", NULL, &err),
+			 -EBUSY);
+	assert_non_null(strstr(err.text, "gro_flush_timeout of "));
+	/* Another knob, and the same of another interface, are free. */
+	must(knob_set(knobs, ns(), near, "napi_defer_hard_irqs", "3", NULL, &err), &err);
+	must(knob_set(knobs, ns(), far, "gro_flush_timeout", "13000", NULL, &err), &err);
+	closed(knobs);
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	assert_int_equal(knobs_recover(rundir), 1);
+}
+
 static void a_record_sets_only_knobs(void **state)
 {
 	char path[64];
@@ -567,6 +603,7 @@ int main(void)
 		cmocka_unit_test(errors_name_the_thing),
 		cmocka_unit_test(interface_that_is_gone_is_no_error),
 		cmocka_unit_test(the_next_start_restores_after_kill),
+		cmocka_unit_test(one_at_a_time),
 		cmocka_unit_test(a_record_sets_only_knobs),
 		cmocka_unit_test(kernel_threads_are_placed),
 		cmocka_unit_test(a_veths_interrupts_are_rps),

@@ -108,5 +108,7 @@ int knob_change_undo(const struct knob_change *change, bool crashed, struct erro
 /* The record (knobs_record.c): RUNDIR/knobs.PID.N, locked. */
 int knobs_record_open(const char *rundir, char path[KNOB_PATH_MAX], struct error *err);
 int knobs_record_add(int fd, const struct knob_change *change);
+/* Who else, alive, has changed the same, by the records beside that at `path`; 0: nobody. */
+pid_t knobs_record_owner(const char *path, const struct knob_change *change);
 
 #endif

@@ -252,13 +252,33 @@ static int set_and_read(const struct knob_site *site, const struct knob *knob, c
 	return 0;
 }
 
+/*
+ * Two that set the same would measure each other's value, and the later one would put back the
+ * earlier one's for good.
+ */
+static int site_free(const struct knobs *knobs, int netns, const struct knob_site *site,
+		     const struct knob *knob, struct error *err)
+{
+	const struct knob_change wish = {.knob = knob, .netns = netns, .ifindex = site->ifindex};
+	pid_t owner = knobs->record_fd >= 0 ? knobs_record_owner(knobs->record, &wish) : 0;
+
+	if (!owner)
+		return 0;
+	return error_set(err, -EBUSY,
+			 "%s%s%s: process %d has set it for a run of its own: wait "
+			 "for its end",
+			 knob->key, site->interface[0] ? " of " : "", site->interface, (int)owner);
+}
+
 static int site_set(struct knobs *knobs, int netns, const struct knob_site *site,
 		    const struct knob *knob, const char *value, char *observed, struct error *err)
 {
 	struct knob_state before, now;
 	struct knob_change *change;
-	int rc = knob->ops->read(site, knob, &before, err);
+	int rc = site_free(knobs, netns, site, knob, err);
 
+	if (!rc)
+		rc = knob->ops->read(site, knob, &before, err);
 	if (rc)
 		return rc;
 	if (!before.parts && !strcmp(before.base, value)) {

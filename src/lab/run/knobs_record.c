@@ -80,14 +80,20 @@ static void netns_name(ino_t inode, char name[64])
 		closedir(dir);
 }
 
+static ino_t site_inode(int netns)
+{
+	char path[64] = OWN_NETNS;
+
+	if (netns >= 0)
+		snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", netns);
+	return netns_inode(path);
+}
+
 int knobs_record_add(int fd, const struct knob_change *change)
 {
-	char path[64] = OWN_NETNS, name[64];
-	ino_t inode;
+	ino_t inode = site_inode(change->netns);
+	char name[64];
 
-	if (change->netns >= 0)
-		snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", change->netns);
-	inode = netns_inode(path);
 	netns_name(inode, name);
 	if (dprintf(fd, "%ju\t%s\t%u\t%s\t%s\t%s\t%s\n", (uintmax_t)inode, name, change->ifindex,
 		    change->interface[0] ? change->interface : "-", change->knob->key, change->ours,
@@ -95,6 +101,72 @@ int knobs_record_add(int fd, const struct knob_change *change)
 		return -errno;
 	/* Not to the disk: what it is for does not outlast the kernel either. */
 	return 0;
+}
+
+/* The line is about what `change` is about. */
+static bool line_same(char *line, const struct knob_change *change, ino_t inode)
+{
+	char *field[5], *at = line;
+
+	for (int i = 0; i < 5; i++) {
+		field[i] = strsep(&at, "\t");
+		if (!field[i])
+			return false;
+	}
+	return !strcmp(field[4], change->knob->key) &&
+	       (!change->knob->ops->of_interface ||
+		(strtoumax(field[0], NULL, 10) == inode &&
+		 strtoul(field[2], NULL, 10) == change->ifindex));
+}
+
+static bool record_has(FILE *record, const struct knob_change *change, ino_t inode)
+{
+	char *line = NULL;
+	size_t size = 0;
+	bool has = false;
+
+	while (!has && getline(&line, &size, record) > 0)
+		has = line_same(line, change, inode);
+	free(line);
+	return has;
+}
+
+pid_t knobs_record_owner(const char *path, const struct knob_change *change)
+{
+	ino_t inode = site_inode(change->netns);
+	char rundir[KNOB_PATH_MAX];
+	struct dirent *entry;
+	pid_t owner = 0;
+	DIR *dir;
+
+	snprintf(rundir, sizeof(rundir), "%s", path);
+	*strrchr(rundir, '/') = '\0';
+	dir = opendir(rundir);
+	while (dir && !owner && (entry = readdir(dir))) {
+		FILE *record;
+		pid_t pid;
+		int fd;
+
+		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) != 0)
+			continue;
+		pid = atoi(entry->d_name + strlen(PREFIX));
+		if (pid == getpid())
+			continue;
+		fd = openat(dirfd(dir), entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		record = fd < 0 ? NULL : fdopen(fd, "r");
+		if (!record) {
+			if (fd >= 0)
+				close(fd);
+			continue;
+		}
+		/* Locked: it lives. What dead ones left is for knobs_recover. */
+		if (flock(fd, LOCK_SH | LOCK_NB) && record_has(record, change, inode))
+			owner = pid;
+		fclose(record);
+	}
+	if (dir)
+		closedir(dir);
+	return owner;
 }
 
 /* A descriptor, -1: the caller's, -ENOENT: it is not there any more. */
