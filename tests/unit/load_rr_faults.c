@@ -550,9 +550,9 @@ static void other_parameters_are_refused(void **state)
 			 place.port);
 		assert_string_equal(err.text, expected);
 		load_rr.server_stop(server, &result);
-		assert_in_range(json_integer_value(json_object_get(
-					json_object_get(result, "counts"), "refused")),
-				1, 3);
+		/* Over UDP a hello is sent again while there is no answer. */
+		assert_true(json_integer_value(json_object_get(json_object_get(result, "counts"),
+							       "refused")) > 0);
 		json_decref(result);
 		result = NULL;
 	}
