@@ -126,7 +126,8 @@ static void party_fill(struct usage_party *party, const char *name, const pid_t 
 {
 	snprintf(party->name, sizeof(party->name), "%s", name);
 	party->tids = n < USAGE_TIDS_MAX ? n : USAGE_TIDS_MAX;
-	memcpy(party->tid, tids, party->tids * sizeof(*tids));
+	for (unsigned i = 0; i < party->tids; i++)
+		party->tid[i] = tids[i];
 }
 
 static int usage_start(struct run *run, struct error *err)
