@@ -26,7 +26,7 @@ deps:
 	@scripts/deps
 
 $(BUILD)/build.ninja:
-	@scripts/deps
+	@scripts/deps build
 	meson setup $(BUILD)
 
 build: $(BUILD)/build.ninja
