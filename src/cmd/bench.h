@@ -14,6 +14,8 @@ struct bench_command {
 	const char *usage;   /* what `napier bench NAME --help` prints */
 	/* argv[0] is the name, and also options that came before it follow. DONE, FAILED… */
 	int (*run)(const struct bench_command *command, int argc, char **argv);
+	/* Of those that print a table for each of their parts; the last is NULL. */
+	const struct bench_part *const *parts;
 };
 
 extern const struct bench_command bench_compare, bench_core, bench_delivery, bench_peers,

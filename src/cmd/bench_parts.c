@@ -22,12 +22,6 @@
 
 enum { PARTS_MAX = 16 };
 
-/* A benchmark that prints a table for each of its parts. */
-struct bench {
-	const char *name;
-	const struct bench_part *const *parts;
-};
-
 static void progress_line(void *arg, const char *what, unsigned done, unsigned total)
 {
 	(void)arg;
@@ -45,7 +39,8 @@ static json_t *environment_json(const struct bench_plan *plan)
 			 plan->cpu, "event_cpu", plan->apart < 0 ? plan->cpu : plan->apart);
 }
 
-static int json_print(const struct bench *bench, const struct bench_plan *plan, json_t *parts)
+static int json_print(const struct bench_command *bench, const struct bench_plan *plan,
+		      json_t *parts)
 {
 	json_t *o =
 		json_pack("{s:s, s:s, s:b, s:i, s:o, s:o}", "version", napier_version(), "bench",
@@ -94,7 +89,7 @@ static int part_run(const struct bench_plan *plan, const struct bench_part *part
 	return DONE;
 }
 
-static int parts_run(const struct bench *bench, const struct bench_plan *plan,
+static int parts_run(const struct bench_command *bench, const struct bench_plan *plan,
 		     const struct bench_part **chosen, bool json)
 {
 	json_t *parts = json ? json_array() : NULL;
@@ -113,7 +108,7 @@ static int parts_run(const struct bench *bench, const struct bench_plan *plan,
 	return rc;
 }
 
-static const char *parts_list(const struct bench *bench, char *text, size_t size)
+static const char *parts_list(const struct bench_command *bench, char *text, size_t size)
 {
 	size_t length = 0;
 
@@ -123,7 +118,7 @@ static const char *parts_list(const struct bench *bench, char *text, size_t size
 	return text;
 }
 
-static const struct bench_part *part_find(const struct bench *bench, const char *key)
+static const struct bench_part *part_find(const struct bench_command *bench, const char *key)
 {
 	for (unsigned i = 0; bench->parts[i]; i++) {
 		if (!strcmp(key, bench->parts[i]->key))
@@ -132,9 +127,8 @@ static const struct bench_part *part_find(const struct bench *bench, const char 
 	return NULL;
 }
 
-static int options_read(const struct bench_command *command, const struct bench *bench, int argc,
-			char **argv, struct bench_plan *plan, const struct bench_part **chosen,
-			bool *json)
+static int options_read(const struct bench_command *bench, int argc, char **argv,
+			struct bench_plan *plan, const struct bench_part **chosen, bool *json)
 {
 	static const struct option options[] = {
 		{"json", no_argument, NULL, 'j'},
@@ -165,7 +159,7 @@ static int options_read(const struct bench_command *command, const struct bench 
 					       parts_list(bench, list, sizeof(list)));
 			break;
 		default:
-			return bench_option(command, option, argv);
+			return bench_option(bench, option, argv);
 		}
 	}
 	if (optind < argc)
@@ -176,14 +170,13 @@ static int options_read(const struct bench_command *command, const struct bench 
 	return -1;
 }
 
-static int bench_go(const struct bench_command *command, const struct bench *bench, int argc,
-		    char **argv)
+static int parts_bench(const struct bench_command *bench, int argc, char **argv)
 {
 	const struct bench_part *chosen[PARTS_MAX + 1] = {NULL};
 	struct bench_plan plan = {.rounds = 4, .rundir = BENCH_RUNDIR};
 	static char self[4096];
 	bool json = false;
-	int rc = options_read(command, bench, argc, argv, &plan, chosen, &json);
+	int rc = options_read(bench, argc, argv, &plan, chosen, &json);
 
 	if (rc >= 0)
 		return rc;
@@ -194,34 +187,6 @@ static int bench_go(const struct bench_command *command, const struct bench *ben
 	if (isatty(STDERR_FILENO))
 		plan.progress = progress_line;
 	return parts_run(bench, &plan, chosen, json);
-}
-
-static int pollers_run(const struct bench_command *command, int argc, char **argv)
-{
-	static const struct bench bench = {"pollers", pollers_parts};
-
-	return bench_go(command, &bench, argc, argv);
-}
-
-static int peers_run(const struct bench_command *command, int argc, char **argv)
-{
-	static const struct bench bench = {"peers", peers_parts};
-
-	return bench_go(command, &bench, argc, argv);
-}
-
-static int core_run(const struct bench_command *command, int argc, char **argv)
-{
-	static const struct bench bench = {"core", core_parts};
-
-	return bench_go(command, &bench, argc, argv);
-}
-
-static int delivery_run(const struct bench_command *command, int argc, char **argv)
-{
-	static const struct bench bench = {"delivery", delivery_parts};
-
-	return bench_go(command, &bench, argc, argv);
 }
 
 #define USAGE_OPTIONS                                                                              \
@@ -244,7 +209,8 @@ const struct bench_command bench_pollers = {
 		 "  workers   priority of the workqueue's threads, a consumer beside them\n\n"
 		 "Takes some minutes and leaves nothing behind. Compare figures of one run, not "
 		 "of two.\nforward, flood and workers need root.\n\n" USAGE_OPTIONS,
-	.run = pollers_run,
+	.run = parts_bench,
+	.parts = pollers_parts,
 };
 
 const struct bench_command bench_core = {
@@ -262,7 +228,8 @@ const struct bench_command bench_core = {
 		 "  udp       datagrams to an application and back\n\n"
 		 "Takes about two minutes. Compare figures of one run, not of two. cost and wake "
 		 "are those of\nnapier bench pollers, too.\n\n" USAGE_OPTIONS,
-	.run = core_run,
+	.run = parts_bench,
+	.parts = core_parts,
 };
 
 const struct bench_command bench_peers = {
@@ -275,7 +242,8 @@ const struct bench_command bench_peers = {
 		 "  peers     frames/s, against the best peer, and CPU a frame\n\n"
 		 "Takes about two minutes and leaves nothing behind. Compare figures of one run, "
 		 "not of two.\nNeeds root.\n\n" USAGE_OPTIONS,
-	.run = peers_run,
+	.run = parts_bench,
+	.parts = peers_parts,
 };
 
 const struct bench_command bench_delivery = {
@@ -289,5 +257,6 @@ const struct bench_command bench_delivery = {
 		 "  rate      64-byte UDP frames received a second, and per CPU second\n\n"
 		 "Takes some minutes and leaves nothing behind. Compare figures of one run, not "
 		 "of two.\nNeeds root.\n\n" USAGE_OPTIONS,
-	.run = delivery_run,
+	.run = parts_bench,
+	.parts = delivery_parts,
 };

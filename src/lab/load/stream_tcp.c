@@ -201,23 +201,6 @@ static void receive_some(struct receiver *r)
 		flow_receive(r, event[i].data.ptr, MSG_DONTWAIT);
 }
 
-static int receive_watch(struct receiver *r)
-{
-	struct stream_worker *w = r->w;
-
-	r->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (r->epoll < 0)
-		return -errno;
-	stream_epoll_options(r->epoll, w->end->plan->config, w->end->server);
-	for (unsigned i = 0; i < w->flows; i++) {
-		struct epoll_event event = {.events = EPOLLIN, .data.ptr = w->in[i]};
-
-		if (epoll_ctl(r->epoll, EPOLL_CTL_ADD, w->in[i]->fd, &event))
-			return -errno;
-	}
-	return 0;
-}
-
 void stream_tcp_receive(struct stream_worker *w)
 {
 	const struct load_config *config = w->end->plan->config;
@@ -228,7 +211,7 @@ void stream_tcp_receive(struct stream_worker *w)
 	};
 
 	if (w->flows > 1)
-		w->failed = receive_watch(&r);
+		w->failed = stream_receive_watch(w, &r.epoll);
 	while (!w->failed && stream_phase(w->end) < STREAM_END &&
 	       counter_read(&w->ended) < w->flows)
 		receive_some(&r);

@@ -283,23 +283,6 @@ static void receive_some(struct receiver *r)
 		flow_receive(r, event[i].data.ptr, MSG_DONTWAIT);
 }
 
-static int flows_watch(struct receiver *r)
-{
-	struct stream_worker *w = r->w;
-
-	r->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (r->epoll < 0)
-		return -errno;
-	stream_epoll_options(r->epoll, w->end->plan->config, w->end->server);
-	for (unsigned i = 0; i < w->flows; i++) {
-		struct epoll_event event = {.events = EPOLLIN, .data.ptr = w->in[i]};
-
-		if (epoll_ctl(r->epoll, EPOLL_CTL_ADD, w->in[i]->fd, &event))
-			return -errno;
-	}
-	return 0;
-}
-
 static unsigned batch_of(uint32_t size)
 {
 	unsigned n = RECEIVE_BYTES / size;
@@ -327,7 +310,7 @@ void stream_udp_receive(struct stream_worker *w)
 		r->message[i].msg_hdr.msg_iovlen = 1;
 	}
 	if (w->flows > 1)
-		w->failed = flows_watch(r);
+		w->failed = stream_receive_watch(w, &r->epoll);
 	while (!w->failed && stream_phase(w->end) < STREAM_END)
 		receive_some(r);
 	if (r->epoll >= 0)

@@ -156,5 +156,7 @@ void stream_udp_send(struct stream_worker *w);
 void stream_udp_receive(struct stream_worker *w);
 void stream_tcp_send(struct stream_worker *w);
 void stream_tcp_receive(struct stream_worker *w);
+/* Of a receiver with several flows: *epoll is for close() unless -1, also when it fails. */
+int stream_receive_watch(const struct stream_worker *w, int *epoll);
 
 #endif
