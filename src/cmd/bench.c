@@ -3,19 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <lab/run/experiment.h>
+
 #include <cmd/bench.h>
 
 static const struct bench_command *const benches[] = {
-	&bench_rr,
-	&bench_stream,
-	&bench_rrul,
-	&bench_server,
-	&bench_pollers,
-	&bench_core,
-	&bench_peers,
-	&bench_delivery,
-	&bench_compare,
-	&bench_report,
+	&bench_rr,   &bench_stream, &bench_rrul,     &bench_server,  &bench_pollers,
+	&bench_core, &bench_peers,  &bench_delivery, &bench_compare, &bench_report,
 };
 
 enum { BENCHES = sizeof(benches) / sizeof(*benches) };
@@ -106,6 +100,7 @@ static int bench_run(int argc, char **argv)
 		/* Options that came first come behind it. */
 		memmove(argv + 2, argv + 1, (size_t)(at - 1) * sizeof(*argv));
 		argv[1] = name;
+		experiment_recover(BENCH_RUNDIR);
 		return bench->run(bench, argc - 1, argv + 1);
 	}
 	if (help_wanted(argc, argv)) {

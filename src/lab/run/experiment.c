@@ -153,8 +153,7 @@ static int rounds(struct experiment *x, struct error *err)
 	return ret;
 }
 
-/* Traces of killed ones are removed first: they might be in the way, or in the figures. */
-static void recover(const char *rundir)
+void experiment_recover(const char *rundir)
 {
 	record_recover(rundir);
 	netlab_clean(rundir);
@@ -173,7 +172,7 @@ int experiment_run(const struct spec *spec, const struct experiment_plan *plan, 
 	x->spec = spec;
 	x->plan = plan;
 	x->length = plan->quick ? &spec->quick : &spec->full;
-	recover(plan->rundir);
+	experiment_recover(plan->rundir);
 	ret = topology_open(spec, plan->host, plan->rundir, &x->topology, err);
 	if (ret) {
 		free(x);

@@ -38,4 +38,10 @@ struct experiment_plan {
 int experiment_run(const struct spec *spec, const struct experiment_plan *plan, json_t **results,
 		   struct error *err);
 
+/*
+ * Undoes what killed runs left: processes, namespaces, settings of the kernel. experiment_run does
+ * so first; whatever else measures should, too: those might be in the way, or in the figures.
+ */
+void experiment_recover(const char *rundir);
+
 #endif
