@@ -245,7 +245,8 @@ static void a_flood_is_accounted_for(void **state)
 		config.size[0] = 16;
 		both_start(&config);
 		measure(100 * MS);
-		assert_true(json_is_true(at(result, "valid")));
+		if (!json_is_true(at(result, "valid")))
+			fail_msg("%s", json_string_value(at(result, "invalid")));
 		assert_true(count(result, "sent") > 0);
 		assert_int_equal(count(result, "sent"),
 				 count(result, "received") + count(result, "lost"));
@@ -271,7 +272,8 @@ static void tcp_is_accounted_for(void **state)
 		both_start(&config);
 		clock_sleep(10 * MS);
 		measure(100 * MS);
-		assert_true(json_is_true(at(result, "valid")));
+		if (!json_is_true(at(result, "valid")))
+			fail_msg("%s", json_string_value(at(result, "invalid")));
 		assert_int_equal(count(result, "bytes_lost"), 0);
 		assert_int_equal(count(result, "broken"), 0);
 		sent = count(result, "bytes_sent");
