@@ -35,6 +35,7 @@ struct core_ring {
 	struct port *in, *out;
 	struct context *context;
 	struct core_ring_config config;
+	uint64_t sent; /* into `in` */
 };
 
 /* The ring has the machine from here on, also when it fails. Packets circle when it returns. */
@@ -43,6 +44,11 @@ int core_ring_open(struct core_ring *ring, struct machine *machine,
 void core_ring_close(struct core_ring *ring);
 /* What has come out goes back in. Returns how many. */
 uint32_t core_ring_turn(struct core_ring *ring);
+/*
+ * Returns when `in` has received all that it was given and its last poll is over, so that its
+ * counters are all of one moment; the packets wait at `out` then. Or after 10 s.
+ */
+void core_ring_settle(struct core_ring *ring);
 /* ns in the polls of the port, and of the backlogs that its packets go through. */
 uint64_t core_ring_poll_ns(const struct core_ring *ring);
 

@@ -65,24 +65,6 @@ static const struct figures_form packet_form = {
 		},
 };
 
-/*
- * Packets received, and polls that found some, of one moment: the reader may be preempted between
- * two counters while the poller goes on. What is left is the poll under way.
- */
-static void counted(const struct napi_counters *c, double *packets, double *polls)
-{
-	uint64_t before, after;
-
-	for (int tries = 0; tries < 1000; tries++) {
-		before = counter_read(&c->polls) - counter_read(&c->empty_polls);
-		*packets = (double)counter_read(&c->received);
-		after = counter_read(&c->polls) - counter_read(&c->empty_polls);
-		*polls = (double)after;
-		if (before == after)
-			return;
-	}
-}
-
 static int way_measure(const struct bench_plan *plan, struct figures *f, const struct way *way,
 		       struct error *err)
 {
@@ -90,7 +72,7 @@ static int way_measure(const struct bench_plan *plan, struct figures *f, const s
 	struct core_ring_config config = way->how;
 	const struct napi_counters *c;
 	struct machine *machine;
-	double packets, polls, ns, packets_before, polls_before;
+	double packets, polls, ns;
 	struct core_ring ring;
 	cpu_set_t before;
 	int64_t end;
@@ -105,15 +87,17 @@ static int way_measure(const struct bench_plan *plan, struct figures *f, const s
 		return rc;
 	before = thread_pin(plan);
 	c = napi_counters(ring.in->queue[0].napi);
-	counted(c, &packets_before, &polls_before);
+	core_ring_settle(&ring);
+	packets = -(double)counter_read(&c->received);
+	polls = -(double)(counter_read(&c->polls) - counter_read(&c->empty_polls));
 	ns = -(double)core_ring_poll_ns(&ring);
 	end = clock_now() + run_length(plan);
 	while (clock_now() < end)
 		for (int k = 0; k < 100; k++)
 			core_ring_turn(&ring);
-	counted(c, &packets, &polls);
-	packets -= packets_before;
-	polls -= polls_before;
+	core_ring_settle(&ring);
+	packets += (double)counter_read(&c->received);
+	polls += (double)(counter_read(&c->polls) - counter_read(&c->empty_polls));
 	ns += (double)core_ring_poll_ns(&ring);
 	sched_setaffinity(0, sizeof(before), &before);
 	core_ring_close(&ring);

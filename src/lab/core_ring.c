@@ -99,7 +99,7 @@ static void start(struct core_ring *ring)
 
 		for (uint32_t k = 0; k < n; k++)
 			fill(v[k], 1, 2, (uint8_t)(k / run));
-		mem_port_send(ring->in, v, n);
+		ring->sent += mem_port_send(ring->in, v, n);
 	}
 }
 
@@ -160,7 +160,20 @@ uint32_t core_ring_turn(struct core_ring *ring)
 
 	while (sent < n)
 		sent += mem_port_send(ring->in, v + sent, n - sent);
+	ring->sent += n;
 	return n;
+}
+
+void core_ring_settle(struct core_ring *ring)
+{
+	const struct napi_counters *c = napi_counters(ring->in->queue[0].napi);
+	int64_t now = machine_now(ring->machine), limit = now + PATIENCE;
+
+	while (counter_read(&c->received) < ring->sent && now < limit) {
+		machine_wait(ring->machine, nothing, NULL, now + NSEC_PER_MSEC);
+		now = machine_now(ring->machine);
+	}
+	machine_quiesce(ring->machine);
 }
 
 uint64_t core_ring_poll_ns(const struct core_ring *ring)
