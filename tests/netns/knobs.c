@@ -23,7 +23,8 @@ static char rundir[] = "/tmp/napier-knobs-XXXXXX";
 static struct netlab *lab;
 static char near[16], far[16];
 
-/* Settings of the whole system: what the tests start from, whatever the machine has; it gets that back. */
+/* Settings of the whole system: what the tests start from, whatever the machine has; it gets that
+ * back. */
 static struct {
 	const char *path, *start;
 	char before[32];
@@ -459,7 +460,6 @@ static void the_next_start_restores_after_kill(void **state)
 	closed(knobs);
 }
 
-/* Lines that nobody of us wrote, and one that was not written to its end. */
 static void one_at_a_time(void **state)
 {
 	int ready[2], status;
@@ -496,6 +496,94 @@ static void one_at_a_time(void **state)
 	assert_int_equal(knobs_recover(rundir), 1);
 }
 
+enum { RACES = 200, RACERS = 2 };
+
+/* 'y': it is ours; 'n': another's. Waits for the start, and, having told, for the end. */
+static void race(int start, int tell, int end)
+{
+	struct error err = {0};
+	struct knobs *knobs;
+	char c, is;
+	int rc;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (knobs_open(rundir, &knobs, &err) || read(start, &c, 1) != 0)
+		_exit(1);
+	rc = knob_set(knobs, -1, NULL, "busy_poll", "7", NULL, &err);
+	is = !rc ? 'y' : rc == -EBUSY ? 'n' : '?';
+	if (write(tell, &is, 1) != 1 || read(end, &c, 1) != 0)
+		_exit(1);
+	_exit(knobs_close(knobs, &err) ? 1 : 0);
+}
+
+/* Of two that ask for one knob at the same moment one has it. */
+static void one_of_two_at_once(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < RACES; i++) {
+		int start[2], tell[2], end[2], status;
+		unsigned ours = 0, others = 0;
+		char said[RACERS];
+
+		assert_int_equal(pipe2(start, O_CLOEXEC) | pipe2(tell, O_CLOEXEC) |
+					 pipe2(end, O_CLOEXEC),
+				 0);
+		fflush(NULL);
+		for (unsigned k = 0; k < RACERS; k++) {
+			if (fork())
+				continue;
+			close(start[1]);
+			close(end[1]);
+			race(start[0], tell[1], end[0]);
+		}
+		close(start[0]);
+		close(tell[1]);
+		close(end[0]);
+		close(start[1]); /* go */
+		for (unsigned k = 0; k < RACERS; k++) {
+			assert_int_equal(read(tell[0], &said[k], 1), 1);
+			ours += said[k] == 'y';
+			others += said[k] == 'n';
+		}
+		close(end[1]);
+		for (unsigned k = 0; k < RACERS; k++)
+			assert_true(wait(&status) > 0 && WIFEXITED(status) && !WEXITSTATUS(status));
+		close(tell[0]);
+		assert_int_equal(ours, 1);
+		assert_int_equal(others, RACERS - 1);
+		assert_value("busy_poll", "0");
+	}
+}
+
+/* One that is as it is wanted already is not another's to change meanwhile. */
+static void what_is_so_already_is_ours_too(void **state)
+{
+	struct knobs *knobs = opened();
+	struct error err = {0};
+	int status;
+	pid_t pid;
+
+	(void)state;
+	set(knobs, "busy_poll", "0", "0");
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		struct knobs *other;
+
+		if (knobs_open(rundir, &other, &err))
+			_exit(1);
+		_exit(knob_set(other, -1, NULL, "busy_poll", "9", NULL, &err) == -EBUSY &&
+				      !knobs_close(other, &err)
+			      ? 0
+			      : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && !WEXITSTATUS(status));
+	closed(knobs);
+	assert_value("busy_poll", "0");
+}
+
+/* Lines that nobody of us wrote, and one that was not written to its end. */
 static void a_record_sets_only_knobs(void **state)
 {
 	char path[64];
@@ -638,6 +726,8 @@ int main(void)
 		cmocka_unit_test(interface_that_is_gone_is_no_error),
 		cmocka_unit_test(the_next_start_restores_after_kill),
 		cmocka_unit_test(one_at_a_time),
+		cmocka_unit_test(one_of_two_at_once),
+		cmocka_unit_test(what_is_so_already_is_ours_too),
 		cmocka_unit_test(a_record_sets_only_knobs),
 		cmocka_unit_test(kernel_threads_are_placed),
 		cmocka_unit_test(a_veths_interrupts_are_rps),

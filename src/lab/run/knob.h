@@ -105,10 +105,19 @@ struct knob_change {
 /* 1: put back; 0: there was nothing to put back, or the interface is gone. */
 int knob_change_undo(const struct knob_change *change, bool crashed, struct error *err);
 
-/* The record (knobs_record.c): RUNDIR/knobs.PID.N, locked. */
+/*
+ * The record (knobs_record.c): RUNDIR/knobs.PID.N, locked while its owner lives. Who looks whether
+ * a setting is free and then records it as his, and who recovers, does so under the lock of all
+ * records in the directory, or two would find it free at once. Death releases it; it is a file
+ * that is gone with its holder's unlock.
+ */
+int knobs_records_lock(const char *rundir, struct error *err); /* a descriptor, for: */
+void knobs_records_unlock(const char *rundir, int lock);
 int knobs_record_open(const char *rundir, char path[KNOB_PATH_MAX], struct error *err);
 int knobs_record_add(int fd, const struct knob_change *change);
-/* Who else, alive, has changed the same, by the records beside that at `path`; 0: nobody. */
-pid_t knobs_record_owner(const char *path, const struct knob_change *change);
+/* Who else, alive, has changed the same; 0: nobody. Under the lock. */
+pid_t knobs_record_owner(const char *rundir, const struct knob_change *change);
+/* knobs_recover, under the lock. */
+int knobs_records_undo(const char *rundir);
 
 #endif

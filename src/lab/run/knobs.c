@@ -14,6 +14,7 @@
 #include "lab/run/knob.h"
 
 struct knobs {
+	char rundir[KNOB_PATH_MAX]; /* with a record */
 	char record[KNOB_PATH_MAX]; /* "": none */
 	int record_fd;
 	unsigned changes, room;
@@ -107,6 +108,7 @@ int knobs_open(const char *rundir, struct knobs **out, struct error *err)
 		return error_set(err, -ENOMEM, "no memory for knobs");
 	knobs->record_fd = -1;
 	if (rundir) {
+		snprintf(knobs->rundir, sizeof(knobs->rundir), "%s", rundir);
 		knobs_recover(rundir);
 		knobs->record_fd = knobs_record_open(rundir, knobs->record, err);
 		if (knobs->record_fd < 0) {
@@ -137,6 +139,8 @@ int knob_change_undo(const struct knob_change *change, bool crashed, struct erro
 		goto out;
 	rc = knob->ops->read(&site, knob, &now, err);
 	if (rc)
+		goto out;
+	if (!now.parts && !before.parts && !strcmp(now.base, before.base))
 		goto out;
 	value = knob_state_value(&now);
 	/* Who killed us may have set it since. Several values: it was not all of it done. */
@@ -180,7 +184,7 @@ int knobs_close(struct knobs *knobs, struct error *err)
 	return failed;
 }
 
-/* NULL and err: no memory. It is the last one, and counts only when it is finished. */
+/* NULL and err: no memory. */
 static struct knob_change *change_begin(struct knobs *knobs, int netns, const struct knob *knob,
 					const struct knob_site *site,
 					const struct knob_state *before, const char *ours,
@@ -260,7 +264,7 @@ static int site_free(const struct knobs *knobs, int netns, const struct knob_sit
 		     const struct knob *knob, struct error *err)
 {
 	const struct knob_change wish = {.knob = knob, .netns = netns, .ifindex = site->ifindex};
-	pid_t owner = knobs->record_fd >= 0 ? knobs_record_owner(knobs->record, &wish) : 0;
+	pid_t owner = knobs->record_fd >= 0 ? knobs_record_owner(knobs->rundir, &wish) : 0;
 
 	if (!owner)
 		return 0;
@@ -270,28 +274,61 @@ static int site_free(const struct knobs *knobs, int netns, const struct knob_sit
 			 knob->key, site->interface[0] ? " of " : "", site->interface, (int)owner);
 }
 
+/* *change is the last one of knobs, and counts only when it is finished. */
+static int change_record(struct knobs *knobs, int netns, const struct knob_site *site,
+			 const struct knob *knob, const char *value, struct knob_state *before,
+			 struct knob_change **change, struct error *err)
+{
+	int rc = site_free(knobs, netns, site, knob, err);
+
+	if (!rc)
+		rc = knob->ops->read(site, knob, before, err);
+	if (rc)
+		return rc;
+	*change = change_begin(knobs, netns, knob, site, before, value, err);
+	if (!*change)
+		return err ? err->code : -ENOMEM;
+	rc = knobs->record_fd >= 0 ? knobs_record_add(knobs->record_fd, *change) : 0;
+	if (!rc)
+		return 0;
+	change_forget(*change);
+	return error_set(err, rc, "%s: %s", knobs->record, strerror(-rc));
+}
+
+/*
+ * From here on it is ours, also when it has that value already. What somebody was killed over since
+ * we looked is put back first: it is not what was before us.
+ */
+static int site_claim(struct knobs *knobs, int netns, const struct knob_site *site,
+		      const struct knob *knob, const char *value, struct knob_state *before,
+		      struct knob_change **change, struct error *err)
+{
+	int lock, rc;
+
+	if (knobs->record_fd < 0)
+		return change_record(knobs, netns, site, knob, value, before, change, err);
+	lock = knobs_records_lock(knobs->rundir, err);
+	if (lock < 0)
+		return lock;
+	knobs_records_undo(knobs->rundir);
+	rc = change_record(knobs, netns, site, knob, value, before, change, err);
+	knobs_records_unlock(knobs->rundir, lock);
+	return rc;
+}
+
 static int site_set(struct knobs *knobs, int netns, const struct knob_site *site,
 		    const struct knob *knob, const char *value, char *observed, struct error *err)
 {
 	struct knob_state before, now;
 	struct knob_change *change;
-	int rc = site_free(knobs, netns, site, knob, err);
+	int rc = site_claim(knobs, netns, site, knob, value, &before, &change, err);
 
-	if (!rc)
-		rc = knob->ops->read(site, knob, &before, err);
 	if (rc)
 		return rc;
 	if (!before.parts && !strcmp(before.base, value)) {
 		strcpy(observed, value);
+		knobs->changes++;
 		return 0;
-	}
-	change = change_begin(knobs, netns, knob, site, &before, value, err);
-	if (!change)
-		return err ? err->code : -ENOMEM;
-	rc = knobs->record_fd >= 0 ? knobs_record_add(knobs->record_fd, change) : 0;
-	if (rc) {
-		change_forget(change);
-		return error_set(err, rc, "%s: %s", knobs->record, strerror(-rc));
 	}
 	rc = set_and_read(site, knob, value, observed, err);
 	if (!rc) {

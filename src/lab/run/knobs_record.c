@@ -53,6 +53,48 @@ int knobs_record_open(const char *rundir, char path[KNOB_PATH_MAX], struct error
 	return fd;
 }
 
+static const char *lock_path(const char *rundir, char path[KNOB_PATH_MAX])
+{
+	snprintf(path, KNOB_PATH_MAX, "%s/.knobs", rundir);
+	return path;
+}
+
+/* False: who had it before took the name away with it. */
+static bool lock_is(const char *path, int lock)
+{
+	struct stat named, locked;
+
+	return !stat(path, &named) && !fstat(lock, &locked) && named.st_ino == locked.st_ino;
+}
+
+int knobs_records_lock(const char *rundir, struct error *err)
+{
+	char path[KNOB_PATH_MAX];
+
+	lock_path(rundir, path);
+	for (;;) {
+		int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600), failed;
+
+		do
+			failed = lock < 0 || flock(lock, LOCK_EX) ? errno : 0;
+		while (failed == EINTR);
+		if (!failed && lock_is(path, lock))
+			return lock;
+		if (lock >= 0)
+			close(lock);
+		if (failed)
+			return error_set(err, -failed, "%s: %s", path, strerror(failed));
+	}
+}
+
+void knobs_records_unlock(const char *rundir, int lock)
+{
+	char path[KNOB_PATH_MAX];
+
+	unlink(lock_path(rundir, path));
+	close(lock);
+}
+
 static ino_t netns_inode(const char *path)
 {
 	struct stat s;
@@ -131,17 +173,13 @@ static bool record_has(FILE *record, const struct knob_change *change, ino_t ino
 	return has;
 }
 
-pid_t knobs_record_owner(const char *path, const struct knob_change *change)
+pid_t knobs_record_owner(const char *rundir, const struct knob_change *change)
 {
 	ino_t inode = site_inode(change->netns);
-	char rundir[KNOB_PATH_MAX];
+	DIR *dir = opendir(rundir);
 	struct dirent *entry;
 	pid_t owner = 0;
-	DIR *dir;
 
-	snprintf(rundir, sizeof(rundir), "%s", path);
-	*strrchr(rundir, '/') = '\0';
-	dir = opendir(rundir);
 	while (dir && !owner && (entry = readdir(dir))) {
 		FILE *record;
 		pid_t pid;
@@ -248,7 +286,7 @@ static int record_undo(FILE *record)
 	return undone;
 }
 
-int knobs_recover(const char *rundir)
+int knobs_records_undo(const char *rundir)
 {
 	DIR *dir = opendir(rundir);
 	struct dirent *entry;
@@ -279,5 +317,19 @@ int knobs_recover(const char *rundir)
 		fclose(record);
 	}
 	closedir(dir);
+	return undone;
+}
+
+int knobs_recover(const char *rundir)
+{
+	int lock, undone;
+
+	/* Nothing to recover, nor to lock. */
+	if (access(rundir, F_OK))
+		return 0;
+	lock = knobs_records_lock(rundir, NULL);
+	undone = knobs_records_undo(rundir);
+	if (lock >= 0)
+		knobs_records_unlock(rundir, lock);
 	return undone;
 }
