@@ -134,6 +134,9 @@ int cputime_end(const struct cputime *begin, const pid_t *ours, unsigned n,
 	out->others = end.others - begin->others;
 	if (out->others < 0) /* one whose parent does not wait for it took its time along */
 		out->others = 0;
+	/* One that ends between our reading it and its parent is in both, with its whole life. */
+	if (out->others > out->duration * end.cpus)
+		out->others = out->duration * end.cpus;
 	out->cost = out->busy > out->others ? out->busy - out->others : 0;
 	return 0;
 }
