@@ -29,8 +29,12 @@ _napier_bench_options() {
 		sed -n 's/^  \(-., \|    \)\(--[a-z-]*\).*/\2/p' | awk '!seen[$0]++'
 }
 
+# Parts of a benchmark, or else systems of a specification; behind those of the list that are there.
 _napier_parts() {
-	napier bench "$1" --help 2>/dev/null | sed -n 's/^  \([a-z]*\)  .*/\1/p'
+	{
+		napier bench "$1" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p'
+		napier bench "$1" --list | sed -n '/^Systems:/,/^$/s/^  \([^ ]*\)  .*/\1/p'
+	} 2>/dev/null | sed "s/^/${cur%"${cur##*,}"}/"
 }
 
 # Names of ports and queues of the engine that the command line is about.
@@ -142,7 +146,7 @@ _napier_options() {
 _napier_value() {
 	case $1 in
 	--name) _napier_engines ;;
-	--run-dir) compgen -d -- "$cur" ;;
+	--run-dir | -o | --output) compgen -d -- "$cur" ;;
 	-c | --config) compgen -f -- "$cur" ;;
 	--handler) printf '%s\n' bridge drop ;;
 	--host) _napier_interfaces | sed 's/^/xdp:/' ;;

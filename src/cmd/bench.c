@@ -21,7 +21,9 @@ static const char usage_begin[] = "Usage: napier bench NAME [OPTION…]\n"
 				  "Names:\n";
 static const char usage_end[] =
 	"\nSpecifications are experiments in files: --list tells those that come with napier;\n"
-	"napier-spec(5) describes them. Options: --quick, --set KEY=VALUE, -H HOST, -o DIR, -j.\n"
+	"napier-spec(5) describes them. Options: --quick, --only SYSTEM, --set KEY=VALUE, -H "
+	"HOST,\n"
+	"-o DIR, -j.\n"
 	"\nnapier bench NAME --help tells more; so does man napier.\n\n"
 	"  -h, --help           this text\n";
 

@@ -127,6 +127,23 @@ static const struct bench_part *part_find(const struct bench_command *bench, con
 	return NULL;
 }
 
+/* One, or several with commas. */
+static int only_take(const struct bench_command *bench, char *keys,
+		     const struct bench_part **chosen, unsigned *n)
+{
+	char list[128];
+
+	for (char *key; (key = strsep(&keys, ","));) {
+		if (*n == PARTS_MAX)
+			return misused("bench: --only: at most %d parts", PARTS_MAX);
+		chosen[*n] = part_find(bench, key);
+		if (!chosen[(*n)++])
+			return misused("bench: --only %s: the parts are %s", key,
+				       parts_list(bench, list, sizeof(list)));
+	}
+	return -1;
+}
+
 static int options_read(const struct bench_command *bench, int argc, char **argv,
 			struct bench_plan *plan, const struct bench_part **chosen, bool *json)
 {
@@ -138,8 +155,7 @@ static int options_read(const struct bench_command *bench, int argc, char **argv
 		{0},
 	};
 	unsigned n = 0;
-	char list[128];
-	int option;
+	int option, rc;
 
 	while ((option = getopt_long(argc, argv, ":jh", options, NULL)) != -1) {
 		switch (option) {
@@ -151,12 +167,9 @@ static int options_read(const struct bench_command *bench, int argc, char **argv
 			plan->rounds = 1;
 			break;
 		case 'o':
-			if (n == PARTS_MAX)
-				return misused("bench: --only: at most %d parts", PARTS_MAX);
-			chosen[n] = part_find(bench, optarg);
-			if (!chosen[n++])
-				return misused("bench: --only %s: the parts are %s", optarg,
-					       parts_list(bench, list, sizeof(list)));
+			rc = only_take(bench, optarg, chosen, &n);
+			if (rc >= 0)
+				return rc;
 			break;
 		default:
 			return bench_option(bench, option, argv);
@@ -191,7 +204,8 @@ static int parts_bench(const struct bench_command *bench, int argc, char **argv)
 
 #define USAGE_OPTIONS                                                                              \
 	"  -j, --json           figures as JSON\n"                                                 \
-	"      --only PART      that part; may be given several times\n"                           \
+	"      --only PART[,PART…]\n"                                                            \
+	"                       these parts; may be given several times\n"                         \
 	"      --quick          a few seconds: shows that it works, not how well\n"                \
 	"  -h, --help           this text\n"
 

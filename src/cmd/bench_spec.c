@@ -5,28 +5,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <lab/clock.h>
 #include <lab/load/peer.h>
-#include <lab/report/report.h>
 #include <lab/report/summary.h>
 #include <lab/run/experiment.h>
 
 #include <cmd/bench.h>
+#include <cmd/bench_output.h>
 #include <cmd/bench_table.h>
 
 #define PROGRESS (100 * NSEC_PER_MSEC)
 
-enum { SETTINGS = 64, PATH = 4096 };
+enum { SETTINGS = 64, CHOSEN = 64 };
 
 struct asked {
 	const char *name, *directory, *run_dir;
-	bool quick, json, list;
+	bool quick, json, list, replace;
 	unsigned settings;
 	struct spec_setting setting[SETTINGS];
+	unsigned chosen; /* --only: patterns */
+	const char *only[CHOSEN];
 	char host[256]; /* "": none */
 	uint16_t port;
 };
@@ -60,6 +60,17 @@ static int setting_take(struct asked *asked, char *text)
 		return misused("bench: --set: at most %d", SETTINGS);
 	*value = '\0';
 	asked->setting[asked->settings++] = (struct spec_setting){text, value + 1};
+	return -1;
+}
+
+/* One, or several with commas. */
+static int only_take(struct asked *asked, char *list)
+{
+	for (char *pattern; (pattern = strsep(&list, ","));) {
+		if (asked->chosen == CHOSEN)
+			return misused("bench: --only: at most %d", CHOSEN);
+		asked->only[asked->chosen++] = pattern;
+	}
 	return -1;
 }
 
@@ -100,9 +111,11 @@ static int options_read(const struct bench_command *command, int argc, char **ar
 		{"json", no_argument, NULL, 'j'},
 		{"quick", no_argument, NULL, 'q'},
 		{"list", no_argument, NULL, 'l'},
+		{"only", required_argument, NULL, 'O'},
 		{"set", required_argument, NULL, 's'},
 		{"host", required_argument, NULL, 'H'},
 		{"output", required_argument, NULL, 'o'},
+		{"replace", no_argument, NULL, 'r'},
 		{"run-dir", required_argument, NULL, 'R'},
 		{"help", no_argument, NULL, 'h'},
 		{0},
@@ -123,11 +136,17 @@ static int options_read(const struct bench_command *command, int argc, char **ar
 		case 's':
 			rc = setting_take(asked, optarg);
 			break;
+		case 'O':
+			rc = only_take(asked, optarg);
+			break;
 		case 'H':
 			rc = host_take(asked, optarg);
 			break;
 		case 'o':
 			asked->directory = optarg;
+			break;
+		case 'r':
+			asked->replace = true;
 			break;
 		case 'R':
 			asked->run_dir = optarg;
@@ -160,6 +179,34 @@ static int list_print(void)
 	return spec_list(list_one, NULL, &err) ? complain("%s", err.text) : DONE;
 }
 
+static unsigned keys_width(const struct spec *spec)
+{
+	size_t width = 0, n;
+
+	for (unsigned i = 0; i < spec->systems; i++)
+		width = (n = strlen(spec->system[i].key)) > width ? n : width;
+	for (unsigned i = 0; i < spec->workloads; i++)
+		width = (n = strlen(spec->workload[i].key)) > width ? n : width;
+	return (unsigned)width;
+}
+
+/* What --only and --set call by their keys. */
+static void parts_print(const struct spec *spec)
+{
+	int width = (int)keys_width(spec);
+
+	printf("Systems:\n");
+	for (unsigned i = 0; i < spec->systems; i++) {
+		const struct spec_system *system = &spec->system[i];
+
+		printf("  %-*s  %s%s%s\n", width, system->key, system->scenario,
+		       *system->scenario ? " | " : "", system->name);
+	}
+	printf("\nWorkloads:\n");
+	for (unsigned i = 0; i < spec->workloads; i++)
+		printf("  %-*s  %s\n", width, spec->workload[i].key, spec->workload[i].name);
+}
+
 static void progress_print(void *arg, const struct experiment_progress *p)
 {
 	int64_t *printed = arg, now = clock_now();
@@ -175,33 +222,6 @@ static void progress_print(void *arg, const struct experiment_progress *p)
 		fprintf(stderr, ", %llu lost", (unsigned long long)p->load.lost);
 	fprintf(stderr, "  %.0f s left", p->left_s);
 	fflush(stderr);
-}
-
-/* Made before hours of measuring, so that one that cannot be is told at once. */
-static int directory_make(const struct asked *asked, const struct spec *spec, char path[PATH],
-			  bool *made)
-{
-	time_t now = time(NULL);
-	struct stat is;
-	struct tm local;
-	char when[32];
-
-	localtime_r(&now, &local);
-	strftime(when, sizeof(when), "%Y%m%d-%H%M%S", &local);
-	if (asked->directory)
-		snprintf(path, PATH, "%s", asked->directory);
-	else
-		snprintf(path, PATH, "napier-%s-%s", spec->name, when);
-	*made = !mkdir(path, 0777);
-	if (!*made && errno == EEXIST && (stat(path, &is) || !S_ISDIR(is.st_mode)))
-		return complain("%s: there is a file of that name: choose another (-o DIR)", path);
-	if (!*made && errno != EEXIST)
-		return complain("%s: making the directory of the report: %s: choose another (-o "
-				"DIR)",
-				path, strerror(errno));
-	if (access(path, W_OK))
-		return complain("%s: %s: choose another directory (-o DIR)", path, strerror(errno));
-	return DONE;
 }
 
 static json_t *command_json(int argc, char **argv)
@@ -222,57 +242,84 @@ static json_t *set_json(const struct asked *asked)
 	return o;
 }
 
-/* The first that went wrong is named, the others are counted. */
-static int runs_judge(const json_t *results)
+/* How many runs count for nothing; *first is one of them. */
+static size_t runs_bad(const json_t *results, const json_t **first)
 {
-	const json_t *runs = json_object_get(results, "runs"), *run, *bad = NULL;
-	const char *why, *error;
-	unsigned n = 0;
-	size_t i;
+	const json_t *run;
+	size_t i, n = 0;
 
-	json_array_foreach(runs, i, run)
+	json_array_foreach(json_object_get(results, "runs"), i, run)
 	{
 		if (json_is_true(json_object_get(run, "valid")))
 			continue;
-		bad = bad ? bad : run;
-		n++;
+		if (!n++)
+			*first = run;
 	}
+	return n;
+}
+
+/* The first that went wrong is named, the others are counted. */
+static int runs_judge(const json_t *results)
+{
+	const json_t *bad;
+	size_t n = runs_bad(results, &bad);
+	const char *why;
+
 	if (!n)
 		return DONE;
-	error = json_string_value(json_object_get(bad, "error"));
-	why = error ? error : json_string_value(json_object_get(bad, "invalid"));
-	return complain("%u of %zu runs %s; the first, %s with %s: %s", n, json_array_size(runs),
+	why = json_string_value(json_object_get(bad, "error"));
+	why = why ? why : json_string_value(json_object_get(bad, "invalid"));
+	return complain("%zu of %zu runs %s; the first, %s with %s: %s", n,
+			json_array_size(json_object_get(results, "runs")),
 			n == 1 ? "has no valid figures" : "have no valid figures",
 			json_string_value(json_object_get(bad, "system")),
 			json_string_value(json_object_get(bad, "workload")),
 			why ? why : "it is not said why");
 }
 
-static int results_print(const struct asked *asked, json_t *results, const char *directory,
-			 bool canceled)
+static int results_print(const struct asked *asked, json_t *results)
 {
 	struct error err;
-	int rc = DONE;
 
 	if (summary_add(results, &err))
-		rc = complain("%s", err.text);
-	if (asked->json) {
-		if (json_dumpf(results, stdout, JSON_INDENT(2)))
-			rc = complain("the results cannot be written as JSON");
-		putchar('\n');
-	} else {
+		return complain("%s", err.text);
+	if (!asked->json) {
 		report_table(results, stdout);
 		fflush(stdout);
+		return DONE;
 	}
-	if (*directory) {
-		if (report_write(results, directory, &err))
-			rc = complain("%s", err.text);
+	if (json_dumpf(results, stdout, JSON_INDENT(2)))
+		return complain("the results cannot be written as JSON");
+	putchar('\n');
+	return DONE;
+}
+
+/* output NULL: there is to be no directory. */
+static int results_tell(const struct asked *asked, json_t *results, struct bench_output *output,
+			bool canceled)
+{
+	size_t runs = json_array_size(json_object_get(results, "runs"));
+	const json_t *ignored;
+	int rc;
+
+	if (canceled && !runs) {
+		if (output)
+			bench_output_drop(output);
+		complain("interrupted before anything was measured");
+		return STOPPED + stop;
+	}
+	rc = results_print(asked, results);
+	if (output) {
+		bool valid = runs_bad(results, &ignored) < runs;
+
+		if (bench_output_write(output, results, canceled || !valid) != DONE)
+			rc = FAILED;
 		else if (!asked->json)
-			printf("\n%s/report.html\n", directory);
+			printf("\n%s/report.html\n", output->path);
 	}
 	if (canceled) {
-		complain("interrupted: what was measured until then is %s",
-			 *directory ? directory : "above");
+		complain("interrupted: what was measured until then is %s%s",
+			 output ? "in " : "above", output ? output->path : "");
 		return STOPPED + stop;
 	}
 	return rc == DONE ? runs_judge(results) : rc;
@@ -281,9 +328,13 @@ static int results_print(const struct asked *asked, json_t *results, const char 
 static int spec_go(const struct asked *asked, const struct spec *spec, const json_t *command,
 		   const json_t *set)
 {
-	static char self[PATH];
-	char directory[PATH] = "";
-	bool made = false;
+	static char self[PATH_MAX];
+	struct bench_output output = {
+		.name = spec->name,
+		.asked = asked->directory,
+		.replace = asked->replace,
+	};
+	bool wanted = !asked->json || asked->directory;
 	int64_t printed = 0;
 	struct experiment_plan plan = {
 		.quick = asked->quick,
@@ -303,8 +354,8 @@ static int spec_go(const struct asked *asked, const struct spec *spec, const jso
 
 	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
 		return complain("/proc/self/exe: %s", strerror(errno));
-	if (!asked->json || asked->directory)
-		rc = directory_make(asked, spec, directory, &made);
+	if (wanted)
+		rc = bench_output_open(&output);
 	if (rc != DONE)
 		return rc;
 	signals_catch();
@@ -314,12 +365,11 @@ static int spec_go(const struct asked *asked, const struct spec *spec, const jso
 	if (results) {
 		int ended = rc;
 
-		rc = results_print(asked, results, directory, ended == -ECANCELED);
+		rc = results_tell(asked, results, wanted ? &output : NULL, ended == -ECANCELED);
 		json_decref(results);
 		return ended && ended != -ECANCELED ? complain("%s", err.text) : rc;
 	}
-	if (made)
-		rmdir(directory);
+	bench_output_drop(&output);
 	return complain("%s%s", err.text,
 			(rc == -EPERM || rc == -EACCES) && geteuid()
 				? ": run it as root, since it makes namespaces and settings of the "
@@ -327,30 +377,53 @@ static int spec_go(const struct asked *asked, const struct spec *spec, const jso
 				: "");
 }
 
+/* As it is asked for; -1: *out is for spec_free. */
+static int spec_take(const struct asked *asked, struct spec **out)
+{
+	struct error err;
+	int rc = spec_load(asked->name, asked->setting, asked->settings, out, &err);
+
+	if (rc)
+		return rc == -ENOENT ? misused("%s; other names: see napier bench --help", err.text)
+				     : complain("%s", err.text);
+	if (asked->chosen && spec_only(*out, asked->only, asked->chosen, &err)) {
+		spec_free(*out);
+		return misused("bench: --only: %s", err.text);
+	}
+	return -1;
+}
+
+static int asked_do(const struct asked *asked, const json_t *words)
+{
+	struct spec *spec;
+	json_t *set;
+	int rc;
+
+	if (!asked->name)
+		return list_print();
+	rc = spec_take(asked, &spec);
+	if (rc >= 0)
+		return rc;
+	if (asked->list) {
+		parts_print(spec);
+		rc = DONE;
+	} else {
+		set = set_json(asked);
+		rc = spec_go(asked, spec, words, set);
+		json_decref(set);
+	}
+	spec_free(spec);
+	return rc;
+}
+
 static int spec_run(const struct bench_command *command, int argc, char **argv)
 {
-	json_t *words = command_json(argc, argv), *set;
+	json_t *words = command_json(argc, argv);
 	struct asked *asked = calloc(1, sizeof(*asked));
-	struct spec *spec;
-	struct error err;
 	int rc = asked ? options_read(command, argc, argv, asked) : complain("no memory");
 
-	if (rc < 0 && asked->list) {
-		rc = list_print();
-	} else if (rc < 0) {
-		int ret = spec_load(asked->name, asked->setting, asked->settings, &spec, &err);
-
-		if (ret) {
-			rc = ret == -ENOENT
-				     ? misused("%s; other names: see napier bench --help", err.text)
-				     : complain("%s", err.text);
-		} else {
-			set = set_json(asked);
-			rc = spec_go(asked, spec, words, set);
-			json_decref(set);
-			spec_free(spec);
-		}
-	}
+	if (rc < 0)
+		rc = asked_do(asked, words);
 	json_decref(words);
 	free(asked);
 	return rc;
@@ -360,7 +433,7 @@ const struct bench_command bench_spec = {
 	.name = "NAME|FILE",
 	.summary = "a specification: napier bench --list",
 	.usage = "Usage: napier bench NAME|FILE [OPTION…]\n"
-		 "       napier bench --list\n"
+		 "       napier bench [NAME|FILE] --list\n"
 		 "Runs an experiment: every system under every workload, forth and back, and "
 		 "prints\n"
 		 "a table. A report is left in a directory: results.json, report.html, flent's "
@@ -369,14 +442,21 @@ const struct bench_command bench_spec = {
 		 "behind.\n\n"
 		 "      --quick          the short lengths: shows that it works, and roughly how "
 		 "well\n"
+		 "      --only SYSTEM[,SYSTEM…]\n"
+		 "                       these systems, by key or pattern ('a-*'); may be given "
+		 "several times\n"
 		 "      --set KEY=VALUE  another value in the specification: quick.duration=1s,\n"
 		 "                       workloads.closed.flows=10; may be given several times\n"
 		 "  -H, --host HOST[:PORT]\n"
 		 "                       the server is another host's, where napier bench server "
 		 "runs\n"
 		 "  -o, --output DIR     the report's directory (napier-NAME-DATE-TIME)\n"
+		 "      --replace        results that are in DIR already give way, once there "
+		 "are new ones\n"
 		 "  -j, --json           results as JSON, and no directory unless -o is given\n"
-		 "      --list           the specifications that come with napier\n"
+		 "      --list           the specifications that come with napier; of one, its "
+		 "systems and\n"
+		 "                       workloads\n"
 		 "      --run-dir DIR    run directories are in DIR (/run/napier)\n"
 		 "  -h, --help           this text\n",
 	.run = spec_run,

@@ -30,6 +30,8 @@ static int setup(void **state)
 	if (!mkdtemp(dir))
 		return -1;
 	chmod(dir, 0755); /* one test runs as nobody */
+	if (chdir(dir))
+		return -1;
 	snprintf(file, sizeof(file), "%s/x.conf", dir);
 	snprintf(report, sizeof(report), "%s/report", dir);
 	return 0;
@@ -234,21 +236,49 @@ static void table_and_report(void **state)
 			 0);
 }
 
-static json_t *partial_read(void)
+static void only_some_systems(void **state)
+{
+	json_t *results;
+
+	(void)state;
+	spec_write(SHORT WORKLOAD "systems = { a-1 = { }; a-2 = { }; b = { }; c = { }; };\n");
+	shell("%s bench %s --quick -j --only 'a-*,c' --set quick.repeats=1", lab_run_napier, file);
+	results = json_loads(output, 0, NULL);
+	assert_non_null(results);
+	assert_int_equal(json_array_size(json_object_get(results, "systems")), 3);
+	assert_int_equal(json_array_size(json_object_get(results, "runs")), 3);
+	assert_non_null(strstr(output, "Only 3 of the specification's 4 systems"));
+	json_decref(results);
+	assert_int_equal(shell("%s bench %s --list", lab_run_napier, file), 0);
+	assert_non_null(strstr(output, "Systems:\n  a-1  a-1\n"));
+	assert_non_null(strstr(output, "Workloads:\n  w    w\n"));
+}
+
+static json_t *results_of(const char *directory)
 {
 	char path[96];
 	json_error_t error;
 	json_t *results;
 
-	snprintf(path, sizeof(path), "%s/results.json", report);
+	snprintf(path, sizeof(path), "%s/results.json", directory);
 	results = json_load_file(path, 0, &error);
 	assert_non_null(results);
 	return results;
 }
 
-static pid_t long_start(int *out)
+static size_t runs_of(const char *directory)
 {
-	const char *arguments[] = {"bench", "--quick", file, "-o", report, NULL};
+	json_t *results = results_of(directory);
+	size_t n = json_array_size(json_object_get(results, "runs"));
+
+	json_decref(results);
+	return n;
+}
+
+static pid_t long_start(int *out, bool replace)
+{
+	const char *arguments[] = {
+		"bench", "--quick", file, "-o", report, replace ? "--replace" : NULL, NULL};
 
 	spec_write("quick = { warm = \"10ms\"; duration = \"400ms\"; repeats = 15; };\n" WORKLOAD
 		   "systems = { host = { dut = \"napier\"; handler = \"host\"; poller = "
@@ -256,22 +286,78 @@ static pid_t long_start(int *out)
 	return lab_run_start(arguments, false, out);
 }
 
+enum { TRIES = 8 };
+
+/* On a machine that is busy it takes longer until there is something to keep; then it is at `at`.
+ */
+static void interrupt_run(bool replace, const char *at)
+{
+	int status = 0;
+
+	for (unsigned i = 0; i < TRIES; i++) {
+		int out;
+		pid_t pid = long_start(&out, replace);
+
+		status = lab_run_interrupt(pid, out, 1200 << i);
+		assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGINT);
+		if (!shell("test -s %s/results.json", at))
+			return;
+	}
+	fail_msg("interrupted so often, and nothing was measured");
+}
+
+/* Results are kept until there are others, whole, that were meant to take their place. */
+static void results_are_not_replaced_unasked(void **state)
+{
+	(void)state;
+	spec_write(SHORT WORKLOAD "systems = { a = { }; b = { }; };\n");
+	shell("%s bench --quick %s -o %s", lab_run_napier, file, report);
+	assert_int_equal(runs_of(report), 4);
+	assert_int_equal(
+		shell("mkdir -p %s/flent && touch %s/mine %s/flent/mine", report, report, report),
+		0);
+	assert_int_equal(shell("%s bench --quick %s -o %s 2>&1", lab_run_napier, file, report), 1);
+	assert_non_null(strstr(output, report));
+	assert_non_null(strstr(output, "--replace"));
+	assert_int_equal(runs_of(report), 4);
+
+	/* With one valid run, which on a busy machine may take more than one try. */
+	for (unsigned i = 0; i < TRIES && runs_of(report) == 4; i++)
+		shell("%s bench --quick %s --only a -o %s --replace 2>&1", lab_run_napier, file,
+		      report);
+	assert_int_equal(runs_of(report), 2);
+	/* What is the earlier one's is gone, and what is another's is not. */
+	assert_int_equal(shell("cd %s && test -e mine && test -e flent/mine && "
+			       "! ls flent/b-* new.* 2>&1",
+			       report),
+			 0);
+	shell("rm -rf napier-x-*");
+
+	interrupt_run(true, "napier-x-*");
+	assert_int_equal(runs_of(report), 2);
+	spec_write(SHORT WORKLOAD
+		   "systems = { x = { dut = \"command\"; command = \"exit 3\"; }; };\n");
+	assert_int_equal(
+		shell("%s bench --quick %s -o %s --replace 2>&1", lab_run_napier, file, report), 1);
+	assert_int_equal(runs_of(report), 2);
+	shell("rm -r %s napier-x-*", report);
+}
+
 static void interrupted(void **state)
 {
-	int out, status;
-	pid_t pid = long_start(&out);
 	json_t *results;
+	int out, status;
+	pid_t pid;
 
 	(void)state;
-	status = lab_run_interrupt(pid, out, 1200);
-	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGINT);
-	results = partial_read();
+	interrupt_run(false, report);
+	results = results_of(report);
 	assert_true(json_is_true(json_object_get(results, "partial")));
 	assert_true(json_array_size(json_object_get(results, "runs")) < 30);
 	json_decref(results);
 	shell("rm -r %s", report);
 	/* Before there is anything to keep. */
-	pid = long_start(&out);
+	pid = long_start(&out, false);
 	status = lab_run_interrupt(pid, out, 10);
 	assert_true(!WIFEXITED(status) || WEXITSTATUS(status));
 	shell("rm -rf %s", report);
@@ -295,7 +381,7 @@ static unsigned traces(const char *path, pid_t pid)
 static void killed(void **state)
 {
 	int out, other;
-	pid_t pid = long_start(&out);
+	pid_t pid = long_start(&out, false);
 
 	(void)state;
 	clock_sleep(800 * NSEC_PER_MSEC);
@@ -333,6 +419,8 @@ static void refused(void **state)
 	line_check(shell("%s bench %s -o %s 2>&1", lab_run_napier, file, file), 1, "-o DIR");
 	line_check(shell("%s bench %s -o /nowhere/at/all 2>&1", lab_run_napier, file), 1,
 		   "/nowhere/at/all");
+	line_check(shell("%s bench %s --only a,nothing 2>&1", lab_run_napier, file), 2,
+		   "no system is called");
 	line_check(shell("%s bench 2>&1", lab_run_napier), 2, "--list");
 	assert_int_equal(shell("%s bench --list", lab_run_napier), 0);
 	assert_non_null(strstr(output, "riel-2014"));
@@ -359,9 +447,14 @@ static void disk_full(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(complete),    cmocka_unit_test(table_and_report),
-		cmocka_unit_test(interrupted), cmocka_unit_test(killed),
-		cmocka_unit_test(refused),     cmocka_unit_test(disk_full),
+		cmocka_unit_test(complete),
+		cmocka_unit_test(table_and_report),
+		cmocka_unit_test(only_some_systems),
+		cmocka_unit_test(results_are_not_replaced_unasked),
+		cmocka_unit_test(interrupted),
+		cmocka_unit_test(killed),
+		cmocka_unit_test(refused),
+		cmocka_unit_test(disk_full),
 	};
 
 	lab_run_begin(argc, argv);

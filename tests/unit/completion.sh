@@ -58,6 +58,9 @@ expect 'napier bench --set x=1 -H there s' stream server
 expect 'napier bench pollers -' --json --only --quick --help
 expect 'napier bench pollers --only w' wake workers
 expect 'napier bench khawaja-2025 --q' --quick
+expect 'napier bench khawaja-2025 --only let' letter-base letter-threaded letter-napier
+expect 'napier bench khawaja-2025 --only a-softirq,b-p' a-softirq,b-pinning
+expect 'napier bench core --only cost,w' cost,wake
 expect 'napier bench rr --re' --request-size --response-size
 expect 'napier bench server --fl' --flows
 expect 'napier bench core --only ' cost event wake packet hash gro udp

@@ -2,6 +2,7 @@
 /* Specifications: what they say, how they are made to fit, and what is said of a wrong one. */
 #include "test.h"
 
+#include <errno.h>
 #include <unistd.h>
 
 #include "spec_text.h"
@@ -528,6 +529,80 @@ static void files(void **state)
 	rmdir(directory);
 }
 
+#define TWO_SCENARIOS                                                                              \
+	"workloads = { a = { kind = \"rr\"; }; b = { kind = \"rr\"; flows = 2; };\n"               \
+	"  c = { kind = \"rr\"; flows = 3; }; };\n"                                                \
+	"systems = { x-1 = { scenario = \"x\"; only = \"a\"; };\n"                                 \
+	"  x-2 = { scenario = \"x\"; base = true; only = [ \"a\", \"b\" ]; };\n"                   \
+	"  x-3 = { scenario = \"x\"; only = [ \"b\", \"c\" ]; };\n"                                \
+	"  y-1 = { scenario = \"y\"; only = \"c\"; }; y-2 = { scenario = \"y\"; }; };\n"
+
+static struct spec *only(const char *const *patterns, unsigned n)
+{
+	struct spec *spec = parse(TWO_SCENARIOS, "0-3");
+	struct error err = {0};
+
+	if (spec_only(spec, patterns, n, &err))
+		fail_msg("%s", err.text);
+	return spec;
+}
+
+static void some_systems_are_left(void **state)
+{
+	static const char *const last[] = {"x-3"}, *const several[] = {"x-[13]", "y-1"};
+	static const char *const all[] = {"*"};
+	struct spec *spec = only(last, 1);
+
+	(void)state;
+	assert_int_equal(spec->systems, 1);
+	assert_string_equal(spec->system[0].key, "x-3");
+	/* Workloads that it runs, and their bits. */
+	assert_int_equal(spec->workloads, 2);
+	assert_string_equal(spec->workload[0].key, "b");
+	assert_string_equal(spec->workload[1].key, "c");
+	assert_int_equal(spec->system[0].only, 3);
+	assert_ptr_equal(spec_base(spec, "x"), &spec->system[0]);
+	assert_null(spec_base(spec, "y"));
+	assert_int_equal(spec->choices, 2);
+	assert_string_equal(
+		spec->choice[0],
+		"The base x-2 of \"x\" was left out (--only): systems are compared with "
+		"x-3 instead.");
+	assert_string_equal(spec->choice[1],
+			    "Only 1 of the specification's 5 systems were asked for.");
+	spec_free(spec);
+
+	spec = only(several, 2);
+	assert_int_equal(spec->systems, 3);
+	assert_string_equal(spec->system[1].key, "x-3");
+	assert_int_equal(spec->workloads, 3);
+	assert_int_equal(spec->system[0].only, 1);
+	assert_int_equal(spec->system[1].only, 6);
+	assert_int_equal(spec->system[2].only, 4);
+	assert_ptr_equal(spec_base(spec, "x"), &spec->system[0]);
+	assert_int_equal(spec->choices, 2);
+	spec_free(spec);
+
+	spec = only(all, 1);
+	assert_int_equal(spec->systems, 5);
+	assert_int_equal(spec->choices, 0);
+	spec_free(spec);
+}
+
+static void a_pattern_without_a_system_is_refused(void **state)
+{
+	static const char *const patterns[] = {"x-1", "z-*"};
+	struct spec *spec = parse(TWO_SCENARIOS, "0-3");
+	struct error err = {0};
+
+	(void)state;
+	assert_int_equal(spec_only(spec, patterns, 2, &err), -ENOENT);
+	assert_string_equal(err.text,
+			    "no system is called \"z-*\": they are x-1, x-2, x-3, y-1, y-2");
+	assert_int_equal(spec->systems, 5);
+	spec_free(spec);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -545,6 +620,8 @@ int main(void)
 		cmocka_unit_test(settings_by_path),
 		cmocka_unit_test(shipped),
 		cmocka_unit_test(files),
+		cmocka_unit_test(some_systems_are_left),
+		cmocka_unit_test(a_pattern_without_a_system_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

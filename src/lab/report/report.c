@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <dirent.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "lab/report/file.h"
 #include "lab/report/report.h"
@@ -187,4 +190,85 @@ int report_write(const json_t *results, const char *directory, struct error *err
 	snprintf(path, sizeof(path), "%s/flent", directory);
 	rc = report_flent(results, path, err);
 	return rc == -EOPNOTSUPP ? 0 : rc;
+}
+
+/* Of a file two directories down. */
+enum { INSIDE_MAX = PATH_MAX + 2 * NAME_MAX };
+
+/* Calls for each of flent's files there is; the first error ends it. */
+static int flent_each(const char *directory, int (*each)(const char *path, void *arg), void *arg)
+{
+	char path[INSIDE_MAX];
+	DIR *dir = opendir(directory);
+	const struct dirent *entry;
+	int rc = 0;
+
+	while (dir && !rc && (entry = readdir(dir))) {
+		if (fnmatch("*.flent.gz", entry->d_name, 0))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", directory, entry->d_name);
+		rc = each(path, arg);
+	}
+	if (dir)
+		closedir(dir);
+	return rc;
+}
+
+static int file_remove(const char *path, void *arg)
+{
+	(void)arg;
+	return unlink(path) ? -errno : 0;
+}
+
+static int file_move(const char *path, void *to)
+{
+	char target[INSIDE_MAX];
+
+	snprintf(target, sizeof(target), "%s%s", (const char *)to, strrchr(path, '/'));
+	return rename(path, target) ? -errno : 0;
+}
+
+/* From one directory to another; files of others stay where they are. */
+static int report_move(const char *from, const char *to)
+{
+	static const char *const files[] = {RESULTS_NAME, "report.html"};
+	char old[PATH_MAX + 16], new[PATH_MAX + 16];
+	int rc = 0;
+
+	for (unsigned i = 0; i < sizeof(files) / sizeof(*files) && !rc; i++) {
+		snprintf(new, sizeof(new), "%s/%s", from, files[i]);
+		rc = file_move(new, (void *)to);
+	}
+	snprintf(old, sizeof(old), "%s/flent", to);
+	snprintf(new, sizeof(new), "%s/flent", from);
+	if (!rc)
+		rc = flent_each(old, file_remove, NULL);
+	if (rc)
+		return rc;
+	if (access(new, F_OK)) {
+		rmdir(old); /* not, if others have files there */
+		return 0;
+	}
+	if (mkdir(old, 0777) && errno != EEXIST)
+		return -errno;
+	rc = flent_each(new, file_move, old);
+	return !rc && rmdir(new) ? -errno : rc;
+}
+
+int report_replace(const json_t *results, const char *directory, struct error *err)
+{
+	char beside[PATH_MAX];
+	struct error why;
+	int rc;
+
+	if ((size_t)snprintf(beside, sizeof(beside), "%s/new.XXXXXX", directory) >= sizeof(beside))
+		return error_set(err, -ENAMETOOLONG, "%s: too long a path", directory);
+	if (!mkdtemp(beside))
+		return error_set(err, -errno, "%s: %s", beside, strerror(errno));
+	rc = report_write(results, beside, &why);
+	if (!rc && (rc = report_move(beside, directory)))
+		error_set(&why, rc, "%s: %s", directory, strerror(-rc));
+	if (!rmdir(beside) || !rc)
+		return rc ? error_set(err, rc, "%s", why.text) : 0;
+	return error_set(err, rc, "%.400s; what could be written is in %.200s", why.text, beside);
 }

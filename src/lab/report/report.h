@@ -16,6 +16,12 @@
  */
 int report_write(const json_t *results, const char *directory, struct error *err);
 
+/*
+ * The same where there is a report already: the new one is whole before the first file of the old
+ * one goes. When it cannot be written the old one stays as it was, and err names where the rest is.
+ */
+int report_replace(const json_t *results, const char *directory, struct error *err);
+
 int report_results(const json_t *results, const char *path, struct error *err);
 int report_html(const json_t *results, const char *path, struct error *err);
 /*

@@ -32,24 +32,6 @@ static const char *system_poller(const struct spec_system *system)
 	return NULL;
 }
 
-/* The first of a scenario is its base, unless another says that it is. */
-static bool is_base(const struct spec *spec, const struct spec_system *system)
-{
-	const struct spec_system *first = NULL;
-
-	for (unsigned i = 0; i < spec->systems; i++) {
-		const struct spec_system *s = &spec->system[i];
-
-		if (strcmp(s->scenario, system->scenario))
-			continue;
-		if (s->base)
-			return s == system;
-		if (!first)
-			first = s;
-	}
-	return first == system;
-}
-
 static json_t *system_json(const struct spec *spec, const struct spec_system *system)
 {
 	static const char *const duts[] = {"kernel", "napier", "command"};
@@ -57,9 +39,9 @@ static json_t *system_json(const struct spec *spec, const struct spec_system *sy
 
 	return json_pack("{s:s, s:s, s:s, s:b, s:s, s:s, s:s?, s:{}, s:[], s:[], s:n}", "key",
 			 system->key, "name", system->name, "scenario", system->scenario, "base",
-			 is_base(spec, system), "dut", duts[system->dut], "handler",
-			 handlers[system->handler], "poller", system_poller(system), "settings",
-			 "commands", "placement", "skipped");
+			 spec_base(spec, system->scenario) == system, "dut", duts[system->dut],
+			 "handler", handlers[system->handler], "poller", system_poller(system),
+			 "settings", "commands", "placement", "skipped");
 }
 
 static const char *kind_name(enum load_kind kind)
@@ -143,6 +125,8 @@ json_t *results_begin(const struct spec *spec, const struct experiment_plan *pla
 	json_object_set_new(results, "topology", topology_json(topology));
 	arrays_fill(results, spec, topology,
 		    plan->quick ? spec->quick.duration : spec->full.duration);
+	for (unsigned i = 0; i < spec->choices; i++)
+		results_note(results, "%s", spec->choice[i]);
 	return results;
 }
 

@@ -20,6 +20,7 @@ enum {
 	SPEC_KNOBS_MAX = 16,
 	SPEC_PLACES_MAX = 8,
 	SPEC_NOTES_MAX = 24,
+	SPEC_CHOICES_MAX = 8,
 	SPEC_NAME_MAX = 80,
 	SPEC_TEXT_MAX = 1024,
 	SPEC_REPEATS_MAX = 16, /* SERIES_MAX */
@@ -139,6 +140,8 @@ struct spec {
 	struct spec_antagonist antagonist[SPEC_ANTAGONISTS_MAX];
 	unsigned scaled; /* notes: how it was made to fit this machine */
 	char note[SPEC_NOTES_MAX][256];
+	unsigned choices; /* sentences: what spec_only left out */
+	char choice[SPEC_CHOICES_MAX][256];
 };
 
 struct spec_setting {
@@ -163,6 +166,15 @@ int spec_parse(const char *path, const char *text, const struct cpuset *usable,
 int spec_load(const char *name, const struct spec_setting *set, unsigned sets, struct spec **out,
 	      struct error *err);
 void spec_free(struct spec *spec);
+
+/*
+ * Leaves the systems whose keys match one of the patterns (fnmatch(3)), and the workloads that any
+ * of these runs. -ENOENT: a pattern that matches none; err lists the systems, and nothing has
+ * changed.
+ */
+int spec_only(struct spec *spec, const char *const *patterns, unsigned n, struct error *err);
+/* The one that says so of a scenario, or its first; NULL: there is no such scenario. */
+const struct spec_system *spec_base(const struct spec *spec, const char *scenario);
 
 /* Directory of the shipped ones: $NAPIER_SPECS, beside the built program, or as installed. */
 const char *spec_directory(void);
