@@ -77,8 +77,32 @@ static const char *name_of(const json_t *comparison, const char *kind, const cha
 	return *name ? name : key;
 }
 
+/* "Not equal cores: kernel, softirq (0.98 in A, 1.52 in B); … . No comparison of equals." */
+static void unequal_print(const json_t *comparison, const char *workload, unsigned columns,
+			  FILE *out)
+{
+	char *text = NULL;
+	size_t size, i;
+	FILE *line = open_memstream(&text, &size);
+	unsigned n = 0;
+	const json_t *o;
+
+	json_array_foreach(json_object_get(comparison, "unequal"), i, o)
+	{
+		if (line && !strcmp(text_of(o, "workload"), workload))
+			fprintf(line, "%s%s (%.2f in A, %.2f in B)", n++ ? "; " : "",
+				name_of(comparison, "systems", text_of(o, "system")),
+				json_number_value(json_object_get(o, "a")),
+				json_number_value(json_object_get(o, "b")));
+	}
+	if (line && !fclose(line) && n)
+		lines_say(out, columns, 0, "Not equal cores: %s. No comparison of equals.", text);
+	free(text);
+}
+
 /* One for each workload. */
-static void workload_print(const json_t *comparison, const char *workload, FILE *out)
+static void workload_print(const json_t *comparison, const char *workload, unsigned columns,
+			   FILE *out)
 {
 	static const char *const titles[] = {"<system", "<metric", "A",	      "B",
 					     "B to A",	"95%",	   "<verdict"};
@@ -106,10 +130,11 @@ static void workload_print(const json_t *comparison, const char *workload, FILE 
 		ratio_cells(table, metric);
 	}
 	table_print(table, out);
+	unequal_print(comparison, workload, columns, out);
 	fputc('\n', out);
 }
 
-static void workloads_print(const json_t *comparison, FILE *out)
+static void workloads_print(const json_t *comparison, unsigned columns, FILE *out)
 {
 	json_t *seen = json_object();
 	const json_t *metric;
@@ -122,7 +147,7 @@ static void workloads_print(const json_t *comparison, FILE *out)
 		if (json_object_get(seen, workload))
 			continue;
 		json_object_set_new(seen, workload, json_true());
-		workload_print(comparison, workload, out);
+		workload_print(comparison, workload, columns, out);
 	}
 	json_decref(seen);
 }
@@ -198,6 +223,12 @@ static void verdicts_print(const json_t *comparison, unsigned columns, FILE *out
 		  "changed on the machine in between is in the difference.",
 		  all, count[VERDICT_BETTER], count[VERDICT_WORSE], count[VERDICT_NONE],
 		  count[VERDICT_UNKNOWN]);
+	all = (unsigned)json_array_size(json_object_get(comparison, "unequal"));
+	if (all)
+		lines_say(out, columns, 2,
+			  "%u system%s under a workload did not use as many cores in B as in A: "
+			  "what those gained or lost is not only what A and B differ in.",
+			  all, all == 1 ? "" : "s");
 }
 
 void report_compare_table(const json_t *comparison, FILE *out)
@@ -214,7 +245,7 @@ void report_compare_table(const json_t *comparison, FILE *out)
 	if (i)
 		fputc('\n', out);
 	environment_print(json_object_get(comparison, "environment"), columns, out);
-	workloads_print(comparison, out);
+	workloads_print(comparison, columns, out);
 	only_print(json_object_get(comparison, "only_a"), "A", columns, out);
 	only_print(json_object_get(comparison, "only_b"), "B", columns, out);
 	verdicts_print(comparison, columns, out);

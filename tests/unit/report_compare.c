@@ -132,6 +132,83 @@ static void other_parameters_are_warned_of(void **state)
 	json_decref(b);
 }
 
+/* The topology of the fixture is one of interfaces that were there. */
+static void another_machine_is_warned_of(void **state)
+{
+	json_t *a = fixture(1, 1), *b = fixture(1, 2), *comparison;
+	json_t *environment = json_object_get(b, "environment");
+
+	(void)state;
+	json_object_set_new(json_object_get(environment, "kernel"), "release",
+			    json_string("6.18.5"));
+	json_object_set_new(json_object_get(environment, "cpu"), "model", json_string("Another"));
+	json_object_set_new(json_object_get(a, "environment"), "allowed", json_string("0-1"));
+	json_object_set_new(environment, "allowed", json_string("0-7"));
+	json_object_set_new(b, "specification", json_string("another text"));
+	json_object_set_new(json_object_get(b, "topology"), "kind", json_string("middle"));
+	json_object_set_new(a, "peer_environment",
+			    json_pack("{s:{s:s}}", "kernel", "release", "6.1"));
+	json_object_set_new(b, "peer_environment",
+			    json_pack("{s:{s:s}}", "kernel", "release", "6.2"));
+	comparison = compare(a, b);
+	assert_true(warned(comparison, "Another kernel: A \"6.12.9-amd64\", B \"6.18.5\"."));
+	assert_true(
+		warned(comparison, "Another CPU: A \"AMD EPYC 7R13 Processor\", B \"Another\"."));
+	assert_true(warned(comparison, "Other CPUs that may be used: A \"0-1\", B \"0-7\"."));
+	assert_true(
+		warned(comparison, "Another kernel of the server's host: A \"6.1\", B \"6.2\"."));
+	assert_true(warned(comparison, "The specification's text is not the same."));
+	assert_true(warned(comparison, "Client and server were connected differently."));
+	assert_int_equal(json_array_size(json_object_get(comparison, "warnings")), 6);
+	/* Those, and all else that differs, by its key. */
+	assert_int_equal(json_array_size(json_object_get(comparison, "environment")), 4);
+	json_decref(comparison);
+	json_decref(a);
+	json_decref(b);
+}
+
+/* Of one system under one workload, as much CPU time more in each run. */
+static void cores_scale(json_t *results, const char *system, double factor)
+{
+	struct error err;
+	json_t *run;
+	size_t i;
+
+	json_array_foreach(json_object_get(results, "runs"), i, run)
+	{
+		json_t *cpu = json_object_get(run, "cpu");
+		double used = json_number_value(json_object_get(cpu, "cores_used"));
+
+		if (!strcmp(text_of(run, "system"), system))
+			json_object_set_new(cpu, "cores_used", json_real(used * factor));
+	}
+	assert_int_equal(summary_add(results, &err), 0);
+}
+
+static void unequal_cores_are_listed(void **state)
+{
+	json_t *a = fixture(1, 1), *b = fixture(1, 2), *comparison = compare(a, b);
+	const json_t *unequal = json_object_get(comparison, "unequal"), *o;
+	double of_a, of_b;
+
+	(void)state;
+	assert_true(json_is_array(unequal));
+	assert_int_equal(json_array_size(unequal), 0);
+	json_decref(comparison);
+	cores_scale(b, "system-1", 1.5);
+	comparison = compare(a, b);
+	unequal = json_object_get(comparison, "unequal");
+	assert_int_equal(json_array_size(unequal), 1);
+	o = json_array_get(unequal, 0);
+	assert_string_equal(text_of(o, "system"), "system-1");
+	assert_string_equal(text_of(o, "workload"), "rr-1");
+	assert_true(path_number(o, "a", &of_a) && path_number(o, "b", &of_b));
+	assert_true(of_b > 1.4 * of_a && of_b < 1.6 * of_a);
+	json_decref(comparison);
+	json_decref(a);
+	json_decref(b);
+}
+
 static void what_one_lacks_is_listed(void **state)
 {
 	json_t *a = fixture(1, 1), *b = some(2, 1, 2), *comparison = compare(a, b);
@@ -165,6 +242,8 @@ int main(void)
 		cmocka_unit_test(a_faster_one_is_better),
 		cmocka_unit_test(chance_is_no_difference),
 		cmocka_unit_test(other_parameters_are_warned_of),
+		cmocka_unit_test(another_machine_is_warned_of),
+		cmocka_unit_test(unequal_cores_are_listed),
 		cmocka_unit_test(what_one_lacks_is_listed),
 		cmocka_unit_test(nothing_in_common_is_said),
 	};

@@ -233,15 +233,13 @@ static bool cores_of(const struct cell *cell, double *out)
 	return true;
 }
 
-/* Those that use more than a quarter of a core more or less are no equals. */
 static json_t *cores_note(const struct cell *cell, const struct cell *base)
 {
 	double ours, theirs;
 
-	if (!cores_of(cell, &ours) || !cores_of(base, &theirs) ||
-	    (ours - theirs <= 0.25 && theirs - ours <= 0.25))
+	if (!cores_of(cell, &ours) || !cores_of(base, &theirs) || !cores_differ(ours, theirs))
 		return json_null();
-	return json_sprintf("%s uses %.1f cores where its base %s uses %.1f: not equals.",
+	return json_sprintf("%s uses %.2f cores where its base %s uses %.2f: not equals.",
 			    cell_name(cell->system), ours, cell_name(base->system), theirs);
 }
 

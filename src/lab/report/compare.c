@@ -15,7 +15,7 @@
 
 struct comparing {
 	const json_t *a, *b;
-	json_t *warnings, *metrics, *only_a, *only_b, *environment;
+	json_t *warnings, *metrics, *unequal, *only_a, *only_b, *environment;
 };
 
 __attribute__((format(printf, 2, 3))) static void warn(struct comparing *c, const char *format, ...)
@@ -91,6 +91,49 @@ static void heads_compare(struct comparing *c)
 		warn(c, "A was stopped before its end.");
 	if (json_is_true(json_object_get(c->b, "partial")))
 		warn(c, "B was stopped before its end.");
+}
+
+/* What decides most of a figure, of all that an environment has. */
+static void machines_compare(struct comparing *c, const char *environment, const char *whose)
+{
+	static const struct {
+		const char *path, *said;
+	} keys[] = {
+		{"kernel.release", "Another kernel"},
+		{"cpu.model", "Another CPU"},
+		{"cpu.online_n", "Another number of CPUs"},
+		{"allowed", "Other CPUs that may be used"},
+		{"hypervisor", "Another hypervisor"},
+	};
+	const json_t *a = json_object_get(c->a, environment);
+	const json_t *b = json_object_get(c->b, environment);
+	char text_a[RESULTS_PATH_MAX], text_b[RESULTS_PATH_MAX];
+
+	for (unsigned i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+		const json_t *of_a = path_get(a, keys[i].path), *of_b = path_get(b, keys[i].path);
+
+		if (alike(of_a, of_b))
+			continue;
+		text_short(of_a, text_a);
+		text_short(of_b, text_b);
+		warn(c, "%s%s: A %s, B %s.", keys[i].said, whose, text_a, text_b);
+	}
+}
+
+/* Interfaces that were made for a run have its process's number in their names. */
+static void topologies_compare(struct comparing *c)
+{
+	static const char *const keys[] = {"kind", "made", "remote", "text"};
+	const json_t *a = json_object_get(c->a, "topology");
+	const json_t *b = json_object_get(c->b, "topology");
+	unsigned n = json_is_true(json_object_get(a, "made")) ? 3 : 4;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (alike(json_object_get(a, keys[i]), json_object_get(b, keys[i])))
+			continue;
+		warn(c, "Client and server were connected differently.");
+		return;
+	}
 }
 
 /* Each key in which two objects differ. */
@@ -274,6 +317,19 @@ static void metric_compare(struct comparing *c, const json_t *a, const json_t *b
 			  interval ? json_real(ratio.high) : json_null(), "verdict", verdict));
 }
 
+/* Their ratios say what more cores, or fewer, give as well. */
+static void cores_compare(struct comparing *c, const json_t *a, const json_t *b)
+{
+	double of_a, of_b;
+
+	if (strcmp(text_of(a, "metric"), "cpu.cores_used") || !path_number(a, "median", &of_a) ||
+	    !path_number(b, "median", &of_b) || !cores_differ(of_a, of_b))
+		return;
+	json_array_append_new(c->unequal,
+			      json_pack("{s:s, s:s, s:f, s:f}", "system", text_of(a, "system"),
+					"workload", text_of(a, "workload"), "a", of_a, "b", of_b));
+}
+
 static bool has_median(const json_t *entry)
 {
 	double median;
@@ -292,8 +348,10 @@ static void metrics_compare(struct comparing *c, const struct results *b)
 			results_summary(b, text_of(entry, "system"), text_of(entry, "workload"),
 					text_of(entry, "metric"));
 
-		if (has_median(entry) && has_median(other))
-			metric_compare(c, entry, other);
+		if (!has_median(entry) || !has_median(other))
+			continue;
+		metric_compare(c, entry, other);
+		cores_compare(c, entry, other);
 	}
 }
 
@@ -336,7 +394,15 @@ static json_t *side_head(const json_t *results)
 int report_compare(const json_t *a, const json_t *b, json_t **out, struct error *err)
 {
 	struct comparing c = {
-		a, b, json_array(), json_array(), json_array(), json_array(), json_array()};
+		.a = a,
+		.b = b,
+		.warnings = json_array(),
+		.metrics = json_array(),
+		.unequal = json_array(),
+		.only_a = json_array(),
+		.only_b = json_array(),
+		.environment = json_array(),
+	};
 	struct results of_a, of_b;
 	int rc = results_open(a, &of_a);
 
@@ -347,10 +413,15 @@ int report_compare(const json_t *a, const json_t *b, json_t **out, struct error 
 	}
 	if (!rc) {
 		heads_compare(&c);
+		machines_compare(&c, "environment", "");
+		machines_compare(&c, "peer_environment", " of the server's host");
+		topologies_compare(&c);
 		workloads_compare(&c);
 		systems_compare(&c);
 		environment_compare(&c, "", json_object_get(a, "environment"),
 				    json_object_get(b, "environment"));
+		environment_compare(&c, "peer", json_object_get(a, "peer_environment"),
+				    json_object_get(b, "peer_environment"));
 		metrics_compare(&c, &of_b);
 		only_find(&of_a, &of_b, c.only_a);
 		only_find(&of_b, &of_a, c.only_b);
@@ -364,13 +435,15 @@ int report_compare(const json_t *a, const json_t *b, json_t **out, struct error 
 		error_set(err, rc, "no memory for a comparison");
 	}
 	if (!rc)
-		*out = json_pack("{s:o, s:o, s:o, s:o, s:O, s:O, s:O, s:O, s:O}", "a", side_head(a),
-				 "b", side_head(b), "systems", names_make(&c, "systems"),
-				 "workloads", names_make(&c, "workloads"), "warnings", c.warnings,
-				 "metrics", c.metrics, "only_a", c.only_a, "only_b", c.only_b,
-				 "environment", c.environment);
+		*out = json_pack("{s:o, s:o, s:o, s:o, s:O, s:O, s:O, s:O, s:O, s:O}", "a",
+				 side_head(a), "b", side_head(b), "systems",
+				 names_make(&c, "systems"), "workloads",
+				 names_make(&c, "workloads"), "warnings", c.warnings, "metrics",
+				 c.metrics, "unequal", c.unequal, "only_a", c.only_a, "only_b",
+				 c.only_b, "environment", c.environment);
 	json_decref(c.warnings);
 	json_decref(c.metrics);
+	json_decref(c.unequal);
 	json_decref(c.only_a);
 	json_decref(c.only_b);
 	json_decref(c.environment);

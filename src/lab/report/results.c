@@ -83,6 +83,17 @@ bool run_wall(const json_t *run, double *out)
 	       *out > 0;
 }
 
+/* They have to differ by more than both. */
+#define CORES_SHARE 0.1
+#define CORES_LEAST 0.1
+
+bool cores_differ(double a, double b)
+{
+	double difference = fabs(a - b);
+
+	return difference > CORES_LEAST && difference > CORES_SHARE * fmax(a, b);
+}
+
 static const char *key_of(char key[KEY_MAX], const char *system, const char *workload,
 			  const char *metric)
 {

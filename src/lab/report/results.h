@@ -81,6 +81,9 @@ bool results_latency(const struct results *results, const char *system, const ch
 void results_row(const struct results *results, const struct group *group, const json_t *system,
 		 struct row *out);
 
+/* Numbers of cores that two used: so far apart that a comparison is not one of equals. */
+bool cores_differ(double a, double b);
+
 bool run_valid(const json_t *run);
 /* Seconds between the two moments that its CPU time is of. */
 bool run_wall(const json_t *run, double *out);

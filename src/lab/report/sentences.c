@@ -8,9 +8,6 @@
 
 #include "lab/report/words.h"
 
-/* Cores are equal when they differ by no more than both. */
-#define CORES_SHARE 0.1
-#define CORES_LEAST 0.1
 /* Other programs' use, in CPUs, above which figures say little. */
 #define DISTURBED 0.1
 
@@ -126,13 +123,6 @@ static void metric_sentence(const struct results *results, const struct group *g
 			     parts.text);
 	}
 	free(parts.text);
-}
-
-static bool cores_differ(double a, double b)
-{
-	double difference = fabs(a - b);
-
-	return difference > CORES_LEAST && difference > CORES_SHARE * fmax(a, b);
 }
 
 static void cores_sentence(const struct results *results, const struct group *group,
