@@ -98,11 +98,15 @@ bool busy_loop_turn(struct busy_loop *loop)
 	if (loop->polls++ || loop->how.prefer)
 		napi_mask(napi);
 	loop->holds = napi_poll(napi, context, &loop->work);
-	if (!loop->holds)
-		context_return(loop);
 	loop->polled += loop->work;
+	if (!loop->holds) {
+		context_return(loop);
+		return false;
+	}
+	/* With the token, which keeps all there. Without it the engine may go once we are outside.
+	 */
 	machine_pass(napi->engine->machine);
-	if (!loop->holds || context->now >= loop->end)
+	if (context->now >= loop->end)
 		return false;
 	return !loop->loop_end || !loop->loop_end(loop->arg);
 }

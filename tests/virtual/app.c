@@ -10,6 +10,9 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <core/engine.h>
+#include <core/napi.h>
+
 struct application {
 	struct scene s;
 	struct context *context;
@@ -159,6 +162,53 @@ static void refuses(void **state)
 	assert_int_equal(PORT_SUM(app.s.a, received), 0);
 	assert_int_equal(napi_enable(app.napi), 0);
 	received_at_once(&app, 1);
+	end(&app);
+}
+
+/* Asks the look to give the NAPI away, and counts how often it is between two steps. */
+static uint32_t passes;
+
+static void pass_count(struct machine *m)
+{
+	(void)m;
+	passes++;
+}
+
+static bool switch_begin(void *arg)
+{
+	struct application *app = arg;
+
+	engine_lock(app->s.engine);
+	assert_int_equal(napi_switch_begin(app->napi, POLLER_THREAD, app->napi->softnet, NULL), 0);
+	engine_unlock(app->s.engine);
+	return false;
+}
+
+/*
+ * From when it has given the token up to its end a look is one step: after a quiesce that begins
+ * then there may be no engine any more.
+ */
+static void ends_in_one_step(void **state)
+{
+	struct busy_poll how = {.usecs = 1000};
+	const struct machine_ops *real;
+	struct machine_ops counting;
+	struct application app;
+
+	(void)state;
+	begin(&app, POLLER_APP);
+	real = app.s.machine->ops;
+	counting = *real;
+	counting.pass = pass_count;
+	passes = 0;
+	app.s.machine->ops = &counting;
+	assert_int_equal(napi_busy_loop(app.napi, app.context, &how, switch_begin, &app), 0);
+	app.s.machine->ops = real;
+	assert_int_equal(passes, 1);
+	assert_int_equal(napi_poller(app.napi), POLLER_THREAD);
+	engine_lock(app.s.engine);
+	napi_settle(app.napi);
+	engine_unlock(app.s.engine);
 	end(&app);
 }
 
@@ -638,6 +688,7 @@ int main(void)
 		cmocka_unit_test(a_look),
 		cmocka_unit_test(ends_when_told),
 		cmocka_unit_test(refuses),
+		cmocka_unit_test(ends_in_one_step),
 		cmocka_unit_test(suspends),
 		cmocka_unit_test(defers_after_a_look_in_vain),
 		cmocka_unit_test(defers),
