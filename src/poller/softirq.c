@@ -22,8 +22,7 @@ static void softirq_dispatch(struct napi *napi)
 /* Whoever enters has the list and the context. */
 static bool active_enter(struct softnet *softnet)
 {
-	return !atomic_load_explicit(&softnet->active, memory_order_relaxed) &&
-	       !atomic_exchange(&softnet->active, true);
+	return !atomic_load(&softnet->active) && !atomic_exchange(&softnet->active, true);
 }
 
 /*
@@ -194,6 +193,16 @@ struct step softirq_irq_step(void *arg)
 	return STEP(again ? STEP_YIELD : STEP_WAIT);
 }
 
+/*
+ * The policy has become `never`, and irq/N may have been woken for that in the middle of this step,
+ * for nothing. Control stores the policy, then irq/N looks at `active`; here it is the other way
+ * round: one of the two sees the other.
+ */
+static bool ksoftirqd_gives_back(struct softnet *softnet)
+{
+	return DEFERRAL_POLICY(atomic_load(&softnet->deferral)) == DEFERRAL_NEVER;
+}
+
 struct step softirq_ksoftirqd_step(void *arg)
 {
 	struct softnet *softnet = arg;
@@ -213,6 +222,10 @@ struct step softirq_ksoftirqd_step(void *arg)
 	}
 	if (!active_leave(softnet))
 		left = true;
+	if (left && ksoftirqd_gives_back(softnet)) {
+		runner_wake(softnet->irq);
+		left = false;
+	}
 	if (!left)
 		atomic_store(&softnet->rested, wakes);
 	return STEP(left ? STEP_YIELD : STEP_WAIT);

@@ -18,8 +18,8 @@ static int runner_begin(struct softnet *softnet, const char *name, struct step (
 
 static void deferral_store(struct softnet *softnet, enum deferral deferral, uint32_t looped_ticks)
 {
-	atomic_store_explicit(&softnet->deferral, DEFERRAL_WORD(deferral, looped_ticks),
-			      memory_order_relaxed);
+	/* Pairs with ksoftirqd_gives_back. */
+	atomic_store(&softnet->deferral, DEFERRAL_WORD(deferral, looped_ticks));
 	atomic_store(&softnet->record->deferral, deferral);
 	atomic_store(&softnet->record->looped_ticks, looped_ticks);
 }
@@ -98,8 +98,7 @@ void softnet_away_set(struct softnet *softnet, bool away)
 	if (!away) {
 		deferral_store(softnet, (enum deferral)record->deferral, record->looped_ticks);
 	} else if (softnet->irq) {
-		atomic_store_explicit(&softnet->deferral, DEFERRAL_WORD(DEFERRAL_NEVER, 0),
-				      memory_order_relaxed);
+		atomic_store(&softnet->deferral, DEFERRAL_WORD(DEFERRAL_NEVER, 0));
 		runner_wake(softnet->irq);
 	}
 }

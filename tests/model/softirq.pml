@@ -226,6 +226,10 @@ end:
 	      :: !entered
 	      fi;
 	      if
+	      :: left && policy == NEVER -> woken[IRQ] = true; left = false
+	      :: else
+	      fi;
+	      if
 	      :: left /* STEP_YIELD */
 	      :: !left -> atomic { rested = seen; holds = false }; break
 	      fi

@@ -19,11 +19,25 @@
 static struct scene s;
 static struct port *loops, *probe;
 static struct context *context;
+static bool never_within; /* the next step of ksoftirqd */
 
 /* Each packet as who polled it: i, irq/0; k, ksoftirqd/0. */
 static char polled_by[4096];
 static size_t polled;
 static int64_t last_polled, longest;
+
+/*
+ * As irq/0 finds it that was woken for the policy and has preempted ksoftirqd/0 in a step, which on
+ * the virtual machine cannot be: it ends having done nothing.
+ */
+static void never_from_now(void)
+{
+	struct softnet *softnet = &s.engine->softnet[0];
+
+	never_within = false;
+	atomic_store(&softnet->deferral, DEFERRAL_WORD(DEFERRAL_NEVER, 0));
+	assert_int_equal(softirq_irq_step(softnet).verdict, STEP_WAIT);
+}
 
 static void log_input(struct handler *handler, struct context *c, struct port *in,
 		      struct packet **v, uint32_t n)
@@ -39,6 +53,8 @@ static void log_input(struct handler *handler, struct context *c, struct port *i
 		polled_by[polled++] = strcmp(name, "irq/0") ? *name : 'i';
 	}
 	last_polled = now;
+	if (never_within && *name == 'k')
+		never_from_now();
 	packet_drop(c, v, n, DROP_HANDLER);
 }
 
@@ -345,6 +361,21 @@ static void changes_while_held(void **state)
 			change_while_held((enum deferral)from, (enum deferral)to);
 }
 
+/* Also from the middle of a step, which still ends as one. */
+static void never_takes_back_from_a_step(void **state)
+{
+	(void)state;
+	begin(DEFERRAL_RESTART_LIMIT, 0, 0);
+	never_within = true;
+	send_now(loops, 32);
+	expect("iiiiiiiiiikkkkkkkkkkiiiiiiiiiiii");
+	expect_punts(1, 0, 0, 0);
+	assert_int_equal(counters_cpu(s.engine->counters, 0)->counters.ksoftirqd_rounds, 1);
+	send_now(loops, 13);
+	expect("iiiiiiiiiiiii");
+	end();
+}
+
 /* A window that is made longer or shorter holds for the restart that was before. */
 static void window_changes(void **state)
 {
@@ -419,6 +450,7 @@ int main(void)
 		cmocka_unit_test(restart_limit),  cmocka_unit_test(never),
 		cmocka_unit_test(looped),	  cmocka_unit_test(looped_in_ksoftirqd),
 		cmocka_unit_test(running),	  cmocka_unit_test(changes_while_held),
+		cmocka_unit_test(never_takes_back_from_a_step),
 		cmocka_unit_test(window_changes), cmocka_unit_test(changes_under_load),
 	};
 
