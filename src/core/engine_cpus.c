@@ -150,9 +150,11 @@ static bool softnet_used(struct engine *engine, const struct softnet *softnet)
 	struct napi_walk walk = {0};
 	struct napi *napi;
 
-	while ((napi = napi_walk_next(engine, &walk)))
+	while ((napi = napi_walk_next(engine, &walk))) {
+		napi_settle(napi); /* poller auto may have begun a switch: its holder writes this */
 		if (napi->softnet == softnet)
 			return true;
+	}
 	return false;
 }
 

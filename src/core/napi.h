@@ -174,7 +174,10 @@ void napi_timer_arm(struct napi *napi, int64_t when);
 /* The irq handler of the timer. */
 void napi_timer_fired(struct irq *irq);
 
-/* Control context, engine lock held. As napi_poller_set, to this softnet. */
+/*
+ * Control context, engine lock held. As napi_poller_set, to this softnet; NULL: where it is when
+ * what poller auto has begun is over, which before that only the holder knows.
+ */
 int napi_switch(struct napi *napi, enum poller poller, struct softnet *softnet, int64_t timeout,
 		int64_t *took, struct error *err);
 /*

@@ -189,13 +189,13 @@ int napi_switch_end(struct napi *napi, bool withdraw, struct error *err)
 }
 
 /* Waits for the end of what was begun. */
-static int switch_wait(struct napi *napi, int64_t timeout, int64_t *took, struct error *err)
+static int switch_wait(struct napi *napi, int64_t deadline, int64_t *took, struct error *err)
 {
 	struct machine *machine = napi->engine->machine;
 
 	if (!napi->change.pending)
 		return 0;
-	if (machine_wait(machine, switch_over, napi, machine_now(machine) + timeout)) {
+	if (machine_wait(machine, switch_over, napi, deadline)) {
 		if (napi_withdraw(napi, NAPI_SWITCH, NAPI_REQUEST_SWITCH))
 			return switch_finish(napi, -ETIMEDOUT, NULL, err);
 		/* Claimed: the holder is past its poll and has only the interrupts to move. */
@@ -204,34 +204,43 @@ static int switch_wait(struct napi *napi, int64_t timeout, int64_t *took, struct
 	return switch_finish(napi, napi->switch_error, took, err);
 }
 
+static int64_t deadline_in(const struct napi *napi, int64_t timeout)
+{
+	return machine_now(napi->engine->machine) + timeout;
+}
+
 void napi_settle(struct napi *napi)
 {
-	switch_wait(napi, SWITCH_TIMEOUT, NULL, NULL);
+	switch_wait(napi, deadline_in(napi, SWITCH_TIMEOUT), NULL, NULL);
 }
 
 int napi_switch(struct napi *napi, enum poller poller, struct softnet *softnet, int64_t timeout,
 		int64_t *took, struct error *err)
 {
+	int64_t deadline = deadline_in(napi, timeout);
 	int64_t ignored;
 	int rc;
 
 	if (!took)
 		took = &ignored;
 	*took = 0;
-	switch_wait(napi, timeout, NULL, NULL); /* one that poller auto began */
+	/* One that poller auto began: until it is over its holder says where the NAPI is. */
+	switch_wait(napi, deadline, NULL, NULL);
+	if (!softnet)
+		softnet = napi->softnet;
 	rc = napi_switch_begin(napi, poller, softnet, err);
-	return rc ? rc : switch_wait(napi, timeout, took, err);
+	return rc ? rc : switch_wait(napi, deadline, took, err);
 }
 
 int napi_disable_locked(struct napi *napi, int64_t timeout)
 {
-	struct machine *machine = napi->engine->machine;
+	int64_t deadline = deadline_in(napi, timeout);
 
 	if (napi_disabled(napi))
 		return 0;
-	switch_wait(napi, timeout, NULL, NULL);
+	switch_wait(napi, deadline, NULL, NULL);
 	napi_request(napi, NAPI_DISABLING);
-	if (machine_wait(machine, disable_over, napi, machine_now(machine) + timeout) &&
+	if (machine_wait(napi->engine->machine, disable_over, napi, deadline) &&
 	    napi_withdraw(napi, NAPI_DISABLING, NAPI_DISABLING))
 		return -ETIMEDOUT;
 	atomic_store(&napi->record->disabled, 1);
@@ -265,7 +274,7 @@ int napi_poller_set(struct napi *napi, enum poller poller, int64_t timeout, int6
 	if (poller == POLLER_AUTO)
 		rc = automatic_begin(napi, err);
 	else
-		rc = napi_switch(napi, poller, napi->softnet, timeout, took, err);
+		rc = napi_switch(napi, poller, NULL, timeout, took, err);
 	if (!rc && poller != POLLER_AUTO)
 		automatic_end(napi);
 	if (!rc)

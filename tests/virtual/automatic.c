@@ -2,6 +2,12 @@
 /* Poller auto: it finds a good poller for each workload, does not flap, costs nothing when idle. */
 #include "scene.h"
 
+#include <errno.h>
+
+#include <core/engine.h>
+#include <core/napi.h>
+#include <poller/softirq.h>
+
 #define PORTS 6
 #define PACKET_NS 2000 /* so that a saturated second is some thousand polls */
 
@@ -369,6 +375,72 @@ static void is_disturbed(void **state)
 	}
 }
 
+/*
+ * A NAPI in a step of 300 ms, as the costs here are, to which a switch has been begun the way that
+ * poller auto does.
+ */
+static struct napi *switching(struct scene *s, enum poller wish)
+{
+	struct engine_config config = {.packet_ns = NSEC_PER_MSEC, .budget_usecs = 1000000};
+	struct queue_settings first = {.cpu_set = true};
+	struct napi *napi;
+
+	scene_begin_with(s, true, 1, config);
+	assert_int_equal(engine_queue_set(s->engine, "c", -1, &first, NULL, NULL), 0);
+	napi = circle(s, "c", 256)->queue[0].napi;
+	scene_run(s, 10 * NSEC_PER_MSEC);
+	engine_lock(s->engine);
+	assert_int_equal(napi_switch_begin(napi, wish, &s->engine->softnet[1], NULL), 0);
+	engine_unlock(s->engine);
+	assert_true(napi_state_load(napi) & NAPI_SWITCH);
+	return napi;
+}
+
+static void switching_end(struct scene *s)
+{
+	scene_calm(s, engine_port_find(s->engine, "c"));
+	scene_end(s);
+}
+
+/* Control waits for such a switch too, and that is of the time which it was given. */
+static void control_keeps_its_time(void **state)
+{
+	struct napi *napi;
+	struct scene s;
+	int64_t start;
+
+	(void)state;
+	scene_virtual_only();
+	napi = switching(&s, POLLER_THREAD);
+	start = machine_now(s.machine);
+	assert_int_equal(napi_disable(napi, NSEC_PER_MSEC), -ETIMEDOUT);
+	assert_int_equal(machine_now(s.machine) - start, NSEC_PER_MSEC);
+	switching_end(&s);
+
+	napi = switching(&s, POLLER_THREAD);
+	start = machine_now(s.machine);
+	assert_int_equal(napi_poller_set(napi, POLLER_WORKQUEUE, NSEC_PER_MSEC, NULL, NULL),
+			 -ETIMEDOUT);
+	assert_int_equal(machine_now(s.machine) - start, NSEC_PER_MSEC);
+	assert_int_equal(napi_poller(napi), POLLER_SOFTIRQ);
+	switching_end(&s);
+}
+
+/* What is asked for is what it is about to have: it has that, where it was about to have it. */
+static void is_set_to_what_it_begins(void **state)
+{
+	struct napi *napi;
+	struct scene s;
+
+	(void)state;
+	scene_virtual_only();
+	napi = switching(&s, POLLER_BUSY_POLL);
+	assert_int_equal(napi_poller_set(napi, POLLER_BUSY_POLL, NSEC_PER_SEC, NULL, NULL), 0);
+	assert_int_equal(counter_read(&napi_counters(napi)->switches), 1);
+	assert_int_equal(softnet_cpu(napi->softnet), 1);
+	switching_end(&s);
+}
+
 /* A busy machine may not run a poller for a second: then all is as it was, and asked again. */
 static void set_patiently(struct scene *s, const char *port, const struct queue_settings *set)
 {
@@ -413,9 +485,14 @@ static void on_the_host(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(is_asked_for),	  cmocka_unit_test(idles),
-		cmocka_unit_test(finds_the_best), cmocka_unit_test(does_not_flap),
-		cmocka_unit_test(is_disturbed),	  cmocka_unit_test(on_the_host),
+		cmocka_unit_test(is_asked_for),
+		cmocka_unit_test(idles),
+		cmocka_unit_test(finds_the_best),
+		cmocka_unit_test(does_not_flap),
+		cmocka_unit_test(is_disturbed),
+		cmocka_unit_test(control_keeps_its_time),
+		cmocka_unit_test(is_set_to_what_it_begins),
+		cmocka_unit_test(on_the_host),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
