@@ -10,7 +10,8 @@
  * been woken and has not gone to sleep.
  *
  * Held at every step: one runner works on the list; what ksoftirqd holds and is about to go on with
- * is not taken for a ksoftirqd that sleeps. Held when nothing moves any more: inbox and
+ * is not taken for a ksoftirqd that sleeps; it does not go on with what the interrupt runner, woken
+ * for NEVER, found it working on. Held when nothing moves any more: inbox and
  * list are empty, and nobody is active.
  */
 
@@ -42,6 +43,7 @@ byte changes = CHANGES;
 byte wakes = 0;
 byte rested = 0;
 bool holds = false; /* ksoftirqd has work and goes on */
+bool refused = false; /* the interrupt runner came under the policy NEVER of now, and was not let in */
 
 /* softnet_deferral_set() */
 active proctype control()
@@ -50,7 +52,8 @@ active proctype control()
 
 end:
 	do
-	:: atomic { changes > 0 -> changes--; select(to : LIMIT .. RUNNING); policy = to }
+	:: atomic { changes > 0 -> changes--; select(to : LIMIT .. RUNNING); policy = to;
+		refused = false }
 	   if
 	   :: to == NEVER -> woken[IRQ] = true
 	   :: else
@@ -145,10 +148,11 @@ end:
 	do
 	:: atomic { woken[IRQ] -> woken[IRQ] = false }
 	   do
-	   :: active_enter();
+	   :: chosen = policy; /* only to be remembered */
+	      active_enter();
 	      if
 	      :: entered ->
-		chosen = policy;
+		atomic { chosen = policy; refused = false };
 		softirq_defers();
 		if
 		:: !defers -> softirq_run()
@@ -183,10 +187,10 @@ end:
 		:: left || (done && !again) -> break
 		:: !left && (!done || again)
 		fi
-	      :: !entered -> break
+	      :: !entered -> atomic { refused = (chosen == NEVER && policy == NEVER) }; break
 	      fi
 	   od;
-	   atomic { entered = false; left = false; done = false; defers = false; again = false }
+	   atomic { chosen = LIMIT; entered = false; left = false; done = false; defers = false; again = false }
 	od
 }
 
@@ -226,11 +230,13 @@ end:
 	      :: !entered
 	      fi;
 	      if
+#ifndef BUG_KEEPS_IT_UNDER_NEVER
 	      :: left && policy == NEVER -> woken[IRQ] = true; left = false
+#endif
 	      :: else
 	      fi;
 	      if
-	      :: left /* STEP_YIELD */
+	      :: left -> assert(!refused) /* STEP_YIELD */
 	      :: !left -> atomic { rested = seen; holds = false }; break
 	      fi
 	   od;
