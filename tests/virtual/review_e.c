@@ -3,7 +3,7 @@
  * What reviewers asked of NAPI polling on a workqueue when it was proposed for the kernel (July
  * 2020), point by point. Each test names its point; where the point is not the workqueue's alone,
  * the body runs over all pollers. Costs are counted, or measured in virtual time. Of the same
- * review and elsewhere: remote kicks of RPS (steer.c, case 17), fair turns (pollers.c).
+ * review and elsewhere: remote kicks of RPS (backlog.c, case 17), fair turns (pollers.c).
  */
 #include "scene.h"
 
