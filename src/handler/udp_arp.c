@@ -65,8 +65,8 @@ void udp_arp_input(struct udp_frame *f)
 	uint16_t operation;
 	uint64_t mac;
 
-	if (f->p->len < ETHERNET_HEADER + ARP_SIZE || f->p->next ||
-	    memcmp(f->ip, begin, sizeof(begin)) || mac_is_group(f->ip + 8)) {
+	if (f->p->len < ETHERNET_HEADER + ARP_SIZE || memcmp(f->ip, begin, sizeof(begin)) ||
+	    mac_is_group(f->ip + 8)) {
 		udp_frame_drop(f, DROP_UDP_MALFORMED);
 		return;
 	}

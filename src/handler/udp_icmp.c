@@ -26,10 +26,6 @@ static void echo_answer(struct udp_frame *f, uint8_t type)
 	uint32_t sum = four ? 0 : pseudo_sum(f->to, f->from, PROTOCOL_ICMP6, f->len);
 	uint8_t *ip;
 
-	if (f->p->next) {
-		udp_frame_drop(f, DROP_UDP_MALFORMED);
-		return;
-	}
 	if (!udp_rate_take(&f->udp->echo)) {
 		udp_frame_drop(f, DROP_UDP_ECHO_LIMIT);
 		return;

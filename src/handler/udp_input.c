@@ -156,7 +156,7 @@ static struct udp_endpoint *datagram_read(struct udp_frame *f)
 	struct udp_endpoint *e;
 	uint16_t scope;
 
-	if (len < UDP_HEADER || len > f->len || f->p->next) {
+	if (len < UDP_HEADER || len > f->len) {
 		udp_frame_drop(f, DROP_UDP_MALFORMED);
 		return NULL;
 	}
@@ -218,6 +218,11 @@ static struct udp_endpoint *frame_read(struct udp_frame *f)
 	f->group = mac_is_group(p->data);
 	if (!f->group && mac_load(p->data) != f->link->mac) {
 		udp_frame_drop(f, DROP_UDP_NOT_OURS);
+		return NULL;
+	}
+	/* It goes on in other frames, which nothing here reads: there are no jumbograms. */
+	if (p->next) {
+		udp_frame_drop(f, DROP_UDP_MALFORMED);
 		return NULL;
 	}
 	f->ip = p->data + ETHERNET_HEADER;

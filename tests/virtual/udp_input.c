@@ -299,6 +299,48 @@ static void merged(void **state)
 	udp_scene_end(&u);
 }
 
+/* In two frames, as a port with jumbo frames receives it: the second is what the link has padded.
+ */
+static void inject_long(struct udp_scene *u, const struct frame *f)
+{
+	struct packet *v[2];
+
+	assert_int_equal(packet_alloc(&u->context->cache, v, 2), 2);
+	memcpy(v[0]->data, f->bytes, f->len);
+	memset(v[0]->data + f->len, 0, 1792 - f->len);
+	v[0]->len = 1792;
+	v[1]->len = v[1]->total = 100;
+	v[0]->total = v[0]->len + v[1]->len;
+	v[0]->next = v[1];
+	assert_int_equal(mem_port_send(u->s.a, v, 1), 1);
+	scene_run(&u->s, 100 * NSEC_PER_USEC);
+}
+
+/* Whatever it asks: neither answered nor delivered, and none of its frames is lost (scene_end). */
+static void longer_than_a_frame(void **state)
+{
+	struct napi_udp *socket;
+	struct udp_scene u;
+	struct frame f;
+
+	(void)state;
+	udp_scene_begin(&u, true, 1, POLLER_SOFTIRQ);
+	socket = udp_bound(&u, "[::]:7");
+	frame_udp(&u, &f, &six);
+	inject_long(&u, &f);
+	frame_arp(&u, &f, 1, "10.0.0.1", "10.0.0.2");
+	inject_long(&u, &f);
+	frame_nd(&u, &f, 135, "fd00::1", "fd00::2", "fd00::2", 0);
+	inject_long(&u, &f);
+	frame_ping(&u, &f, "fd00::1", "fd00::2", 8);
+	inject_long(&u, &f);
+	udp_take_none(&u);
+	udp_dropped_only(&u, DROP_UDP_MALFORMED, 4);
+	assert_int_equal(receive(&u, socket, &six), -EAGAIN);
+	napi_udp_close(socket);
+	udp_scene_end(&u);
+}
+
 /* More extension headers than are looked behind. */
 static void endless_extensions(void **state)
 {
@@ -566,6 +608,7 @@ int main(void)
 		cmocka_unit_test(sums),
 		cmocka_unit_test(super_packet),
 		cmocka_unit_test(merged),
+		cmocka_unit_test(longer_than_a_frame),
 		cmocka_unit_test(endless_extensions),
 		cmocka_unit_test(arp_is_answered),
 		cmocka_unit_test(ipv4_conflict),
