@@ -121,22 +121,32 @@ static int control_start(struct service *service, struct error *err)
 	return server_open(path, service->runner, service_answer, service, &service->server, err);
 }
 
+/* It is about what stands in this line of the configuration; "": in none. */
+static int line_name(const char *where, struct error *err, int rc)
+{
+	struct error inner;
+
+	if (!err)
+		return rc;
+	inner = *err;
+	return error_set(err, rc, "%s%.400s", where, inner.text);
+}
+
 static int ports_open(struct service *service, struct error *err)
 {
 	struct setup *setup = service->setup;
-	int rc = 0;
 
-	while (!rc && setup->ports_n) {
+	while (setup->ports_n) {
 		struct service_port *port;
+		int rc = service_port_add(service, setup->ports[0], &port, err);
 
-		rc = service_port_add(service, setup->ports[0], &port, err);
 		if (rc)
-			break;
+			return line_name(setup->ports[0]->where, err, rc);
 		setup->ports_n--;
 		memmove(&setup->ports[0], &setup->ports[1],
 			setup->ports_n * sizeof(setup->ports[0]));
 	}
-	return rc;
+	return 0;
 }
 
 static void ports_log(struct service *service)
@@ -154,12 +164,15 @@ static void ports_log(struct service *service)
 static int cpus_set(struct service *service, struct error *err)
 {
 	const struct setup *setup = service->setup;
-	int rc = 0;
 
-	for (uint32_t i = 0; !rc && i < setup->cpus_n; i++)
-		rc = engine_cpu_set(service->engine, setup->cpus[i].cpu, &setup->cpus[i].settings,
-				    err);
-	return rc;
+	for (uint32_t i = 0; i < setup->cpus_n; i++) {
+		const struct setup_cpu *cpu = &setup->cpus[i];
+		int rc = engine_cpu_set(service->engine, cpu->cpu, &cpu->settings, err);
+
+		if (rc)
+			return line_name(cpu->where, err, rc);
+	}
+	return 0;
 }
 
 /* Kept for when the backlogs are opened. */

@@ -219,13 +219,13 @@ int setup_port_add(struct setup *setup, const char *spec, struct setup_port **ou
 	return rc;
 }
 
-struct cpu_settings *setup_cpu(struct setup *setup, unsigned cpu)
+struct setup_cpu *setup_cpu(struct setup *setup, unsigned cpu)
 {
 	struct setup_cpu *more;
 
 	for (uint32_t i = 0; i < setup->cpus_n; i++) {
 		if (setup->cpus[i].cpu == cpu)
-			return &setup->cpus[i].settings;
+			return &setup->cpus[i];
 	}
 	more = realloc(setup->cpus, (setup->cpus_n + 1) * sizeof(*more));
 	if (!more)
@@ -233,7 +233,7 @@ struct cpu_settings *setup_cpu(struct setup *setup, unsigned cpu)
 	setup->cpus = more;
 	more += setup->cpus_n++;
 	*more = (struct setup_cpu){.cpu = cpu};
-	return &more->settings;
+	return more;
 }
 
 struct wish *setup_port_wish(struct setup_port *port, int queue)

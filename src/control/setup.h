@@ -45,6 +45,7 @@ struct setup_port {
 struct setup_cpu {
 	unsigned cpu;
 	struct cpu_settings settings;
+	char where[128]; /* as a port's */
 };
 
 struct setup {
@@ -82,7 +83,7 @@ int setup_port_host(struct setup_port *port, struct error *err);
 int setup_port_create(const char *spec, struct setup_port **out, struct error *err);
 void setup_port_free(struct setup_port *port);
 /* What is set for an engine CPU, made when there is nothing; NULL: no memory. */
-struct cpu_settings *setup_cpu(struct setup *setup, unsigned cpu);
+struct setup_cpu *setup_cpu(struct setup *setup, unsigned cpu);
 /* What is wished of a queue (< 0: of all), made when there are none; NULL: no memory. */
 struct wish *setup_port_wish(struct setup_port *port, int queue);
 

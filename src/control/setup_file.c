@@ -132,7 +132,7 @@ static int take_cpu(struct reader *r, config_setting_t *s, void *object)
 	config_setting_t *which = config_setting_get_member(s, "cpu");
 	struct setup *setup = setup_of(r);
 	uint32_t before = setup->cpus_n;
-	struct cpu_settings *settings;
+	struct setup_cpu *added;
 	long long cpu;
 	int rc;
 
@@ -142,12 +142,14 @@ static int take_cpu(struct reader *r, config_setting_t *s, void *object)
 	rc = reader_integer(r, which, &number, &cpu);
 	if (rc)
 		return rc;
-	settings = setup_cpu(setup, (unsigned)cpu);
-	if (!settings)
+	added = setup_cpu(setup, (unsigned)cpu);
+	if (!added)
 		return error_set(r->err, -ENOMEM, "no memory");
 	if (setup->cpus_n == before)
 		return reader_wrong(r, which, -EINVAL, "cpu = %lld is there twice", cpu);
-	return reader_group(r, s, keys, sizeof(keys) / sizeof(*keys), settings);
+	snprintf(added->where, sizeof(added->where), "%.100s:%u: ", r->path,
+		 config_setting_source_line(s));
+	return reader_group(r, s, keys, sizeof(keys) / sizeof(*keys), &added->settings);
 }
 
 static int take_cpu_list(struct reader *r, config_setting_t *s, void *object, const struct key *key)

@@ -101,6 +101,34 @@ static void refuses_to_run(void **state)
 	unlink(conf);
 }
 
+/* What only the machine can say of it: still with its line. */
+static void refuses_configured(void **state)
+{
+	static const struct {
+		const char *text, *says;
+	} cases[] = {
+		{"engine = { cpus = \"0\";\ncpu = (\n{ cpu = 999; deferral = \"never\"; } ); };\n"
+		 "ports = ( { port = \"mem:a\"; } );\n",
+		 ":3: cpu/999: not an engine CPU; those are 0\n"},
+		{"ports = (\n{ port = \"mem:a\"; },\n{ port = \"pcap:/nowhere.pcap\"; } );\n",
+		 ":3: cannot read /nowhere.pcap: "},
+		{"ports = (\n{ port = \"mem:a\"; rps_cpus = 999; } );\n",
+		 ":2: rps_cpus: CPU 999 is not an engine CPU; those are "},
+	};
+	struct command_rig *rig = *state;
+	struct process p;
+	char conf[64];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		file_make(rig, "conf", cases[i].text, strlen(cases[i].text), conf);
+		assert_int_equal(napier(rig, &p, "run --run-dir %s -c %s", rig->base, conf), 1);
+		if (!strstr(p.err, cases[i].says))
+			fail_msg("%s: %s, not: %s", cases[i].text, p.err, cases[i].says);
+		assert_ptr_equal(strchr(p.err, '\n'), p.err + strlen(p.err) - 1);
+		unlink(conf);
+	}
+}
+
 /* A second engine of the same name, and one of another name on the same interface. */
 static void refuses_second(void **state)
 {
@@ -377,6 +405,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		command_test(ignores_hangup_under_nohup),
 		command_test(refuses_to_run),
+		command_test(refuses_configured),
 		command_test(refuses_second),
 		command_test(survives_kill),
 		command_test(follows_links),
