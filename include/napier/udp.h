@@ -146,8 +146,9 @@ int napi_udp_bind(struct napi_udp *socket, const struct napi_udp_address *local)
  * As connect(2): receives from this address only, and sends there what says no other; binds it
  * where it is not bound. NULL dissolves it. -ENETUNREACH: no way there. -EINVAL: port 0.
  * -EAFNOSUPPORT: bound to an address of the other family. -EACCES: a broadcast address.
- * What comes in by ICMP about what it sent (port unreachable) is the next call's error, once:
- * -ECONNREFUSED.
+ * What comes in by ICMP about what it sent is the next call's error, once: -ECONNREFUSED (port
+ * unreachable); -EMSGSIZE (too big for a link on the way): what is longer is refused from then on,
+ * until it is connected anew, and napi_udp_alloc's `room` tells what is not.
  */
 int napi_udp_connect(struct napi_udp *socket, const struct napi_udp_address *peer);
 
@@ -176,7 +177,7 @@ struct napi_udp_message {
 
 /*
  * Fills v with up to n datagrams, in the order in which each NAPI put them there, and returns how
- * many. -EAGAIN: there are none (after busy_read of looking). -ECONNREFUSED, -EHOSTUNREACH: see
+ * many. -EAGAIN: there are none (after busy_read of looking). -ECONNREFUSED, -EMSGSIZE: see
  * connect. -EINVAL: n is not 1..NAPI_UDP_VECTOR_MAX.
  */
 int napi_udp_recv(struct napi_udp *socket, struct context *context, struct napi_udp_message *v,
@@ -189,7 +190,8 @@ void napi_udp_release(struct napi_udp *socket, struct context *context,
 /*
  * Fills v with up to n empty messages and returns how many: data and room say where payload goes,
  * peer and local are what the socket is connected to (0: not), len is 0. -ENOBUFS: send_max, or the
- * pool is empty. room is what the smallest MTU of the handler's ports allows to both families.
+ * pool is empty. room is what the smallest MTU of the handler's ports allows to both families, and
+ * what is known of the way to whom it is connected to.
  */
 int napi_udp_alloc(struct napi_udp *socket, struct context *context, struct napi_udp_message *v,
 		   uint32_t n);
@@ -205,8 +207,8 @@ int napi_udp_alloc(struct napi_udp *socket, struct context *context, struct napi
  * is not there, are dropped and counted, not refused. -EDESTADDRREQ: no peer. -EINVAL: port 0;
  * or a runner, whose socket has to be bound before, as binding waits for runners (an application
  * likewise must not be between context_enter and context_leave then). -EMSGSIZE: longer than the
- * MTU. -ENETUNREACH. -EADDRNOTAVAIL, -EAFNOSUPPORT: local. -EACCES: a broadcast or group address.
- * -EHOSTUNREACH: its neighbour is known not to be there. -ECONNREFUSED: see connect.
+ * MTU, or see connect. -ENETUNREACH. -EADDRNOTAVAIL, -EAFNOSUPPORT: local. -EACCES: a broadcast or
+ * group address. -EHOSTUNREACH: its neighbour is known not to be there. -ECONNREFUSED: see connect.
  */
 int napi_udp_send(struct napi_udp *socket, struct context *context, struct napi_udp_message *v,
 		  uint32_t n);

@@ -61,7 +61,8 @@ struct udp_endpoint {
 	struct napi_udp *socket;
 	struct ip local, peer; /* peer 0: any */
 	uint16_t local_port, peer_port;
-	uint16_t peer_scope; /* 0: any */
+	uint16_t peer_scope;	   /* 0: any */
+	_Atomic uint32_t path_mtu; /* on the way to the peer; 0: nobody has said */
 } __attribute__((aligned(64)));
 
 /* So many a second; a tick fills it up. */
@@ -241,6 +242,22 @@ void udp_unbind(struct napi_udp *socket);
 void udp_forget_port(struct udp *udp, const struct port *port);
 /* All of the handler's. */
 void udp_sockets_close(struct udp *udp);
+
+static inline uint32_t udp_payload_in(uint32_t mtu, bool four)
+{
+	uint32_t headers = UDP_HEADER + (four ? IPV4_HEADER_MIN : IPV6_HEADER);
+
+	return mtu < headers ? 0 : mtu - headers;
+}
+
+/* Payload bytes that fit on the way to the endpoint's peer; UINT32_MAX: nobody has said. */
+static inline uint32_t udp_payload_path(const struct udp_endpoint *endpoint)
+{
+	struct udp_endpoint *e = (struct udp_endpoint *)endpoint;
+	uint32_t mtu = atomic_load_explicit(&e->path_mtu, memory_order_relaxed);
+
+	return mtu ? udp_payload_in(mtu, ip_is4(e->peer)) : UINT32_MAX;
+}
 
 static inline struct ip udp_address_ip(const struct napi_udp_address *a)
 {

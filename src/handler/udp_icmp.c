@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ICMP and ICMPv6: pings, port unreachable both ways, and the rest to neighbour discovery. */
+/*
+ * ICMP and ICMPv6: pings, port unreachable both ways, packets that were too big for the way they
+ * took, and the rest to neighbour discovery.
+ */
 #include <errno.h>
 
 #include <handler/udp.h>
@@ -9,13 +12,19 @@ enum {
 	UNREACHABLE4 = 3,
 	ECHO_REQUEST4 = 8,
 	CODE_PORT4 = 3,
+	CODE_TOO_BIG4 = 4,
 
 	UNREACHABLE6 = 1,
+	TOO_BIG6 = 2,
 	ECHO_REQUEST6 = 128,
 	ECHO_REPLY6 = 129,
 	CODE_PORT6 = 4,
 	ND_FIRST = 135, /* solicitation, advertisement */
 	ND_LAST = 136,
+
+	/* What every way takes, so that nobody can make one seem narrower. */
+	PATH_MTU_MIN4 = 576,
+	PATH_MTU_MIN6 = 1280,
 };
 
 /* The frame goes back as it is, with addresses exchanged, headers without options. */
@@ -40,34 +49,81 @@ static void echo_answer(struct udp_frame *f, uint8_t type)
 	udp_frame_send(f);
 }
 
-/* `at` is a packet that we have sent, as far as it was quoted: whose socket sent it? */
-static void quoted_error(struct udp_frame *f, const uint8_t *at, uint32_t len)
+/*
+ * Of which socket is the packet that it quotes? Of those that are connected, who alone have asked
+ * to hear of it, as with the kernel's sockets; NULL: of none.
+ */
+static struct udp_endpoint *quoted_find(struct udp_frame *f)
 {
+	const uint8_t *at = f->at + ICMP_HEADER;
+	uint32_t len = f->len - ICMP_HEADER;
 	bool four = ip_is4(f->to);
-	uint32_t header = four ? (at[0] & 0xfu) * 4 : IPV6_HEADER;
-	const uint8_t *udp = at + header;
+	uint32_t header;
+	const uint8_t *udp;
 	struct udp_endpoint *e;
 	struct ip from, to;
 
+	if (len < IPV4_HEADER_MIN)
+		return NULL;
+	header = four ? (at[0] & 0xfu) * 4 : IPV6_HEADER;
+	udp = at + header;
 	if (len < header + UDP_HEADER || header < IPV4_HEADER_MIN || at[0] >> 4 != (four ? 4 : 6) ||
 	    at[four ? 9 : 6] != PROTOCOL_UDP)
-		return;
+		return NULL;
 	from = four ? ip_load4(at + 12) : ip_load6(at + 8);
 	to = four ? ip_load4(at + 16) : ip_load6(at + 24);
 	if (!udp_own_find(f->link, from))
-		return;
+		return NULL;
 	e = udp_find(f->udp, from, load16(udp), to, load16(udp + 2),
 		     ip_is_link_local(to) ? (uint16_t)(f->link->port->index + 1) : 0);
-	/* Only who is connected there has asked to hear of it, as with the kernel's sockets. */
-	if (e && e->peer_port)
+	return e && e->peer_port ? e : NULL;
+}
+
+static void refused_input(struct udp_frame *f)
+{
+	struct udp_endpoint *e = quoted_find(f);
+
+	if (e)
 		udp_error_set(e->socket, ECONNREFUSED);
 }
 
-static void error_input(struct udp_frame *f, bool port_unreachable)
+/* mtu as the router says; old ones say 0. What is no news is none to the socket either. */
+static void too_big_input(struct udp_frame *f, uint32_t mtu)
+{
+	uint32_t least = ip_is4(f->to) ? PATH_MTU_MIN4 : PATH_MTU_MIN6;
+	struct udp_endpoint *e = quoted_find(f);
+	uint32_t known;
+
+	if (!e)
+		return;
+	if (mtu < least)
+		mtu = least;
+	known = atomic_load_explicit(&e->path_mtu, memory_order_relaxed);
+	if (!known)
+		known = f->link->port->mtu ? f->link->port->mtu : UDP_MTU_DEFAULT;
+	if (mtu >= known)
+		return;
+	atomic_store_explicit(&e->path_mtu, mtu, memory_order_relaxed);
+	udp_error_set(e->socket, EMSGSIZE);
+}
+
+static void error_input4(struct udp_frame *f)
 {
 	atomic_fetch_add_explicit(&f->udp->errors_received, 1, memory_order_relaxed);
-	if (port_unreachable && f->len > ICMP_HEADER + IPV4_HEADER_MIN)
-		quoted_error(f, f->at + ICMP_HEADER, f->len - ICMP_HEADER);
+	if (f->at[1] == CODE_PORT4)
+		refused_input(f);
+	else if (f->at[1] == CODE_TOO_BIG4)
+		too_big_input(f, load16(f->at + 6));
+	udp_frame_end(f);
+}
+
+static void error_input6(struct udp_frame *f)
+{
+	atomic_fetch_add_explicit(&f->udp->errors_received, 1, memory_order_relaxed);
+	if (f->at[0] == TOO_BIG6)
+		too_big_input(f, load32(f->at + 4));
+	else if (f->at[1] == CODE_PORT6)
+		refused_input(f);
 	udp_frame_end(f);
 }
 
@@ -81,7 +137,7 @@ void udp_icmp_input(struct udp_frame *f)
 	else if (f->at[0] == ECHO_REQUEST4 && !f->at[1])
 		echo_answer(f, ECHO_REPLY4);
 	else if (f->at[0] == UNREACHABLE4)
-		error_input(f, f->at[1] == CODE_PORT4);
+		error_input4(f);
 	else
 		udp_frame_drop(f, DROP_UDP_NOT_OURS);
 }
@@ -105,8 +161,8 @@ void udp_icmp6_input(struct udp_frame *f)
 		udp_nd_input(f);
 	else if (type == ECHO_REQUEST6 && !f->at[1] && !f->group)
 		echo_answer(f, ECHO_REPLY6);
-	else if (type == UNREACHABLE6 && !f->group)
-		error_input(f, f->at[1] == CODE_PORT6);
+	else if ((type == UNREACHABLE6 || type == TOO_BIG6) && !f->group)
+		error_input6(f);
 	else
 		udp_frame_drop(f, DROP_UDP_NOT_OURS);
 }

@@ -22,13 +22,10 @@ const struct udp_link *udp_link_of(const struct udp_net *net, const struct port 
 
 uint32_t udp_payload_max(const struct udp_link *link, bool four)
 {
-	uint32_t mtu = link->port->mtu ? link->port->mtu : UDP_MTU_DEFAULT;
-	uint32_t headers = UDP_HEADER + (four ? IPV4_HEADER_MIN : IPV6_HEADER);
+	uint32_t most = udp_payload_in(link->port->mtu ? link->port->mtu : UDP_MTU_DEFAULT, four);
 	uint32_t room = pool_room(link->port->pool); /* payload begins after the headroom */
 
-	if (mtu < headers)
-		return 0;
-	return mtu - headers < room ? mtu - headers : room;
+	return most < room ? most : room;
 }
 
 /* The last address of the prefix; where that has one. */

@@ -177,7 +177,9 @@ static int message_send(struct passage *passage, struct napi_udp_message *m)
 		rc = way_find(passage, m);
 	if (rc)
 		return rc;
-	if (m->len > udp_payload_max(way->link, ip_is4(way->target)))
+	if (m->len > udp_payload_max(way->link, ip_is4(way->target)) ||
+	    (m->len > udp_payload_path(passage->endpoint) &&
+	     ip_equal(way->target, passage->endpoint->peer)))
 		return -EMSGSIZE;
 	if (!passage->resolved)
 		answer = neighbour_find(s->udp->neighbours, way->link->port->index, way->next_hop,
@@ -241,17 +243,20 @@ int napi_udp_send(struct napi_udp *s, struct context *context, struct napi_udp_m
 	return i ? (int)i : rc;
 }
 
-/* What the smallest MTU of the handler's ports allows to both families. */
-static uint32_t room_least(const struct udp_net *net, const struct pool *pool)
+/* What the smallest MTU of the handler's ports allows to both families, and the peer's way. */
+static uint32_t room_least(const struct napi_udp *s, const struct pool *pool)
 {
-	uint32_t room = pool_room(pool);
+	const struct udp_endpoint *e =
+		atomic_load_explicit(&((struct napi_udp *)s)->endpoint, memory_order_acquire);
+	uint32_t path = e ? udp_payload_path(e) : UINT32_MAX, room = pool_room(pool);
+	const struct udp_net *net = udp_net(s->udp);
 
 	for (uint32_t l = 0; l < net->links; l++) {
 		uint32_t most = udp_payload_max(&net->link[l], false);
 
 		room = most < room ? most : room;
 	}
-	return room;
+	return path < room ? path : room;
 }
 
 int napi_udp_alloc(struct napi_udp *s, struct context *context, struct napi_udp_message *v,
@@ -270,7 +275,7 @@ int napi_udp_alloc(struct napi_udp *s, struct context *context, struct napi_udp_
 	if (!n)
 		return -ENOBUFS;
 	context_enter(context);
-	room = room_least(udp_net(s->udp), context->cache.pool);
+	room = room_least(s, context->cache.pool);
 	napi_udp_peer(s, &peer);
 	context_leave(context);
 	memset(&local, 0, sizeof(local));

@@ -2,7 +2,9 @@
 #include "udp_scene.h"
 
 #include <arpa/inet.h>
+#include <poll.h>
 
+const char udp_text[11] = "some bytes";
 const uint8_t peer_mac[6] = {0x02, 0, 0, 0, 0, 0x11};
 
 enum { ETHERNET = 14, FOUR = 20, SIX = 40 };
@@ -197,7 +199,8 @@ void frame_ping(const struct udp_scene *u, struct frame *f, const char *from, co
 	frame_sums(f);
 }
 
-void frame_unreachable(const struct udp_scene *u, struct frame *f, const struct frame *about)
+/* What it says, and the sums, are the caller's to write. Returns the message. */
+static uint8_t *error_begin(const struct udp_scene *u, struct frame *f, const struct frame *about)
 {
 	bool four = is4(about);
 	uint32_t len = about->len - ETHERNET;
@@ -208,9 +211,27 @@ void frame_unreachable(const struct udp_scene *u, struct frame *f, const struct 
 	inet_ntop(four ? AF_INET : AF_INET6, ip + (four ? 16 : 24), from, sizeof(from));
 	inet_ntop(four ? AF_INET : AF_INET6, ip + (four ? 12 : 8), to, sizeof(to));
 	at = ip_begin(u, f, from, to, four ? 1 : 58, 8 + len);
-	at[0] = four ? 3 : 1;
-	at[1] = four ? 3 : 4;
 	memcpy(at + 8, ip, len);
+	return at;
+}
+
+void frame_unreachable(const struct udp_scene *u, struct frame *f, const struct frame *about)
+{
+	uint8_t *at = error_begin(u, f, about);
+
+	at[0] = is4(f) ? 3 : 1;
+	at[1] = is4(f) ? 3 : 4;
+	frame_sums(f);
+}
+
+void frame_too_big(const struct udp_scene *u, struct frame *f, const struct frame *about,
+		   unsigned mtu)
+{
+	uint8_t *at = error_begin(u, f, about);
+
+	at[0] = is4(f) ? 3 : 2;
+	at[1] = is4(f) ? 4 : 0;
+	put16(at + 6, mtu);
 	frame_sums(f);
 }
 
@@ -318,6 +339,52 @@ struct napi_udp *udp_bound(struct udp_scene *u, const char *local)
 
 	assert_int_equal(napi_udp_bind(socket, &a), 0);
 	return socket;
+}
+
+void udp_inject_text(struct udp_scene *u, const char *from, const char *to)
+{
+	struct datagram d = {from, to, udp_text, sizeof(udp_text)};
+	struct frame f;
+
+	frame_udp(u, &f, &d);
+	udp_inject(u, &f);
+}
+
+void udp_got(struct udp_scene *u, struct napi_udp *socket, int wanted)
+{
+	struct napi_udp_message v[NAPI_UDP_VECTOR_MAX];
+	int n = napi_udp_recv(socket, u->context, v, NAPI_UDP_VECTOR_MAX);
+
+	assert_int_equal(n, wanted ? wanted : -EAGAIN);
+	if (n > 0)
+		napi_udp_release(socket, u->context, v, (uint32_t)n);
+}
+
+/* fd can be read, or not. */
+bool udp_readable(const struct napi_udp *socket)
+{
+	struct pollfd p = {.fd = napi_udp_fd(socket), .events = POLLIN};
+
+	return poll(&p, 1, 0) > 0;
+}
+
+void udp_send_text(struct udp_scene *u, struct napi_udp *socket, const char *peer, int wanted)
+{
+	struct napi_udp_address a = udp_address(peer);
+	int rc = napi_udp_send_copy(socket, u->context, udp_text, sizeof(udp_text), &a);
+
+	if (rc != wanted)
+		fail_msg("to %s: %d, not %d", peer, rc, wanted);
+}
+
+void udp_sends_to(struct udp_scene *u, struct napi_udp *socket, const char *from, const char *to)
+{
+	struct datagram d = {from, to, udp_text, sizeof(udp_text)};
+	struct frame f;
+
+	udp_send_text(u, socket, to, sizeof(udp_text));
+	assert_true(udp_take_answering(u, &f));
+	frame_is_udp(u, &f, &d);
 }
 
 uint64_t udp_dropped(struct udp_scene *u, enum drop_reason reason)

@@ -32,6 +32,7 @@ struct datagram {
 };
 
 extern const uint8_t peer_mac[6];
+extern const char udp_text[11]; /* a payload like any other, with its NUL */
 
 void udp_scene_begin(struct udp_scene *u, bool virtual, uint64_t seed, enum poller poller);
 /* Also takes out what is still on its way to the test. */
@@ -48,6 +49,9 @@ void frame_ping(const struct udp_scene *u, struct frame *f, const char *from, co
 		uint32_t len);
 /* Port unreachable about this frame, which the handler sent. */
 void frame_unreachable(const struct udp_scene *u, struct frame *f, const struct frame *about);
+/* That it was too big for a link of this MTU. */
+void frame_too_big(const struct udp_scene *u, struct frame *f, const struct frame *about,
+		   unsigned mtu);
 /* Sums of the IPv4 header, and of what it or the IPv6 header carries, made right. */
 void frame_sums(struct frame *f);
 /* 0: right. Of a frame with nothing behind its IP packet. */
@@ -67,6 +71,16 @@ void frame_is_udp(const struct udp_scene *u, const struct frame *f, const struct
 struct napi_udp *udp_open(struct udp_scene *u, const struct napi_udp_config *config);
 struct napi_udp *udp_bound(struct udp_scene *u, const char *local);
 struct napi_udp_address udp_address(const char *text);
+/* A datagram of udp_text arrives. */
+void udp_inject_text(struct udp_scene *u, const char *from, const char *to);
+/* So many have arrived for the socket, and are released. */
+void udp_got(struct udp_scene *u, struct napi_udp *socket, int wanted);
+/* udp_text to this peer, and what the call returns. */
+void udp_send_text(struct udp_scene *u, struct napi_udp *socket, const char *peer, int wanted);
+/* And it leaves port a, as from this address. */
+void udp_sends_to(struct udp_scene *u, struct napi_udp *socket, const char *from, const char *to);
+/* The socket's fd can be read. */
+bool udp_readable(const struct napi_udp *socket);
 uint64_t udp_dropped(struct udp_scene *u, enum drop_reason reason);
 /* All reasons but the udp handler's own ones that this is not. */
 void udp_dropped_only(struct udp_scene *u, enum drop_reason reason, uint64_t n);
