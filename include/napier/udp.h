@@ -24,8 +24,9 @@
  * runner's), and one thread at a time uses a socket. Any number of NAPIs receive for it meanwhile.
  *
  * What it is not: there are no fragments, sent or received (what is sent says "don't fragment"), no
- * broadcast or multicast but what ARP and ND need, no loopback to addresses of its own, no VLANs,
- * no jumbograms. IPv4 options and IPv6 extension headers are skipped.
+ * broadcast or multicast but what ARP and ND need (MLD tells switches of the groups), no loopback
+ * to addresses of its own, no VLANs, no jumbograms. IPv4 options and IPv6 extension headers are
+ * skipped.
  */
 #ifndef NAPIER_UDP_H
 #define NAPIER_UDP_H

@@ -3,8 +3,8 @@
  * The inside of the udp handler.
  *
  * A received packet goes through udp_input.c (what is it, whose), to udp_queue.c (into a socket),
- * or to udp_arp.c, udp_nd.c, udp_icmp.c. A sent one comes from udp_send.c, by udp_route.c and
- * neighbour.c. udp_net.c and udp_bind.c change what those read.
+ * or to udp_arp.c, udp_nd.c, udp_mld.c, udp_icmp.c. A sent one comes from udp_send.c, by
+ * udp_route.c and neighbour.c. udp_net.c and udp_bind.c change what those read.
  *
  * What the packet path reads, and control replaces: struct udp_net (ports, addresses, gateways),
  * and the endpoints, by which a packet finds its socket. Both are never changed in place: a new one
@@ -88,8 +88,9 @@ struct udp {
 	struct udp_rate echo, error;
 	/* Rare events, counted from several runners. */
 	_Atomic uint64_t waiting_dropped, echoes, errors_sent, errors_received, conflicts;
-	/* Addresses given up since the last tick: bit i of link l. */
+	/* Since the last tick, by link: whose addresses are another's, and who asked by MLD. */
 	_Atomic uint32_t duplicate[UDP_PORTS_MAX];
+	_Atomic uint32_t asked[UDP_PORTS_MAX];
 };
 
 /* Who has a frame, in packet->holder: the handler and the socket, and by which call. */
@@ -171,6 +172,7 @@ void udp_arp_input(struct udp_frame *frame);
 void udp_icmp_input(struct udp_frame *frame);
 void udp_icmp6_input(struct udp_frame *frame);
 void udp_nd_input(struct udp_frame *frame);
+void udp_mld_input(struct udp_frame *frame);
 /* No socket has that port: says so, and drops it. frame->at is its UDP header. */
 void udp_unreachable(struct udp_frame *frame);
 void udp_frame_drop(const struct udp_frame *frame, enum drop_reason reason);
@@ -196,6 +198,11 @@ void udp_nd_ask(struct context *context, const struct udp_link *link, struct ip 
 void udp_nd_announce(struct context *context, const struct udp_link *link, struct ip own);
 /* Of whichever family target is. */
 void udp_ask(struct context *context, const struct udp_link *link, struct ip target, uint64_t mac);
+
+/* udp_mld.c: that we listen to this IPv6 address's group. */
+void udp_mld_tell(struct context *context, const struct udp_link *link, const struct udp_own *own);
+/* Control: answers who has asked since the last one. */
+void udp_mld_tick(struct udp *udp, struct context *context);
 
 /* udp_headers.c: headers are written right before what they carry. */
 struct udp_way {

@@ -87,6 +87,7 @@ static void udp_tick(struct handler *handler, int64_t now)
 	rate_fill(&udp->echo);
 	rate_fill(&udp->error);
 	net_tick(udp, now);
+	udp_mld_tick(udp, context);
 	neighbours_tick(udp, context, seconds);
 	context_kick(context);
 }

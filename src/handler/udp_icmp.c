@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * ICMP and ICMPv6: pings, port unreachable both ways, packets that were too big for the way they
- * took, and the rest to neighbour discovery.
+ * took, and the rest to neighbour and listener discovery.
  */
 #include <errno.h>
 
@@ -19,6 +19,7 @@ enum {
 	ECHO_REQUEST6 = 128,
 	ECHO_REPLY6 = 129,
 	CODE_PORT6 = 4,
+	MLD_QUERY = 130,
 	ND_FIRST = 135, /* solicitation, advertisement */
 	ND_LAST = 136,
 
@@ -161,6 +162,8 @@ void udp_icmp6_input(struct udp_frame *f)
 		udp_nd_input(f);
 	else if (type == ECHO_REQUEST6 && !f->at[1] && !f->group)
 		echo_answer(f, ECHO_REPLY6);
+	else if (type == MLD_QUERY)
+		udp_mld_input(f);
 	else if ((type == UNREACHABLE6 || type == TOO_BIG6) && !f->group)
 		error_input6(f);
 	else

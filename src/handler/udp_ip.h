@@ -123,6 +123,15 @@ static inline bool ip_is_link_local(struct ip a)
 	return ip_bytes(&a)[0] == 0xfe && (ip_bytes(&a)[1] & 0xc0) == 0x80;
 }
 
+/* ff02::1:ffXX:XXXX, where neighbours ask for it. */
+static inline struct ip ip_solicited_node(struct ip target)
+{
+	uint8_t bytes[16] = {0xff, 2, [11] = 1, [12] = 0xff};
+
+	memcpy(bytes + 13, ip_bytes(&target) + 13, 3);
+	return ip_load6(bytes);
+}
+
 /* The first `bits` of 128. */
 static inline struct ip ip_mask(unsigned bits)
 {
@@ -182,6 +191,15 @@ static inline void mac_store(uint8_t *at, uint64_t mac)
 {
 	mac = htole64(mac);
 	memcpy(at, &mac, 6);
+}
+
+/* Where an IPv6 group's packets go. */
+static inline uint64_t mac_of_group(struct ip group)
+{
+	uint8_t mac[6] = {0x33, 0x33};
+
+	memcpy(mac + 2, ip_bytes(&group) + 12, 4);
+	return mac_load(mac);
 }
 
 static inline bool mac_is_group(const uint8_t *mac)

@@ -27,23 +27,6 @@ static struct ip all_nodes(void)
 	return ip_load6(bytes);
 }
 
-/* ff02::1:ffXX:XXXX */
-static struct ip solicited_node(struct ip target)
-{
-	uint8_t bytes[16] = {0xff, 2, [11] = 1, [12] = 0xff};
-
-	memcpy(bytes + 13, ip_bytes(&target) + 13, 3);
-	return ip_load6(bytes);
-}
-
-static uint64_t group_mac(struct ip group)
-{
-	uint8_t mac[6] = {0x33, 0x33};
-
-	memcpy(mac + 2, ip_bytes(&group) + 12, 4);
-	return mac_load(mac);
-}
-
 struct nd {
 	uint8_t type, flags, option; /* option 0: none */
 	struct ip from, to, target;
@@ -84,13 +67,13 @@ static void nd_send(struct context *context, const struct udp_link *link, const 
 void udp_nd_ask(struct context *context, const struct udp_link *link, struct ip source,
 		struct ip target, uint64_t mac)
 {
-	struct ip to = mac ? target : solicited_node(target);
+	struct ip to = mac ? target : ip_solicited_node(target);
 	struct nd nd = {
 		.type = ND_SOLICITATION,
 		.from = source,
 		.to = to,
 		.target = target,
-		.mac = mac ? mac : group_mac(to),
+		.mac = mac ? mac : mac_of_group(to),
 		.option = ip_is_zero(source) ? 0 : OPTION_SOURCE,
 	};
 
@@ -105,7 +88,7 @@ void udp_nd_announce(struct context *context, const struct udp_link *link, struc
 		.from = own,
 		.to = all_nodes(),
 		.target = own,
-		.mac = group_mac(all_nodes()),
+		.mac = mac_of_group(all_nodes()),
 		.option = OPTION_TARGET,
 	};
 
@@ -145,7 +128,7 @@ static void nd_answer(struct udp_frame *f, const struct udp_own *own, uint64_t m
 		.from = own->ip,
 		.to = probe ? all_nodes() : f->from,
 		.target = own->ip,
-		.mac = probe ? group_mac(all_nodes()) : mac,
+		.mac = probe ? mac_of_group(all_nodes()) : mac,
 		.option = OPTION_TARGET,
 	};
 
@@ -161,7 +144,7 @@ static void solicitation_input(struct udp_frame *f, struct ip target)
 	bool probe = ip_is_zero(f->from);
 
 	if (!option_find(f->at + ND_SIZE, f->len - ND_SIZE, OPTION_SOURCE, &mac) ||
-	    (probe && (mac || !ip_equal(f->to, solicited_node(target))))) {
+	    (probe && (mac || !ip_equal(f->to, ip_solicited_node(target))))) {
 		udp_frame_drop(f, DROP_UDP_MALFORMED);
 		return;
 	}

@@ -141,9 +141,13 @@ static void own_tell(struct udp *udp, const struct udp_link *link, const struct 
 {
 	struct context *context = udp->handler.engine->context;
 
-	if (ip_is4(own->ip))
+	if (ip_is4(own->ip)) {
 		udp_arp_ask(context, link, own->ip, own->ip, 0);
-	else if (own->optimistic)
+		return;
+	}
+	/* Before it is asked for: who has it too answers there. */
+	udp_mld_tell(context, link, own);
+	if (own->optimistic)
 		udp_nd_ask(context, link, (struct ip){0}, own->ip, 0);
 	else
 		udp_nd_announce(context, link, own->ip);

@@ -111,6 +111,13 @@ static void sent_check(const struct packet *p)
 	}
 	at = ip + size;
 	ALWAYS(len <= p->len - 14 - size);
+	/* Only what is for switches has a header that all on the way look at. */
+	if (type == 0x86dd && !protocol) {
+		ALWAYS(len >= 8 && at[0] == 58 && !at[1] && (at[8] == 131 || at[8] == 143));
+		protocol = at[0];
+		at += 8;
+		len -= 8;
+	}
 	if (protocol == 17)
 		ALWAYS(len >= 8 && read16(at + 4) == len);
 	else

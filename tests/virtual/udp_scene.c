@@ -276,6 +276,11 @@ void udp_take_none(struct udp_scene *u)
 		fail_msg("a frame of %u bytes and type %04x was sent", f.len, get16(f.bytes + 12));
 }
 
+bool frame_is_mld(const struct frame *f)
+{
+	return !is4(f) && f->bytes[ETHERNET + 6] == 0;
+}
+
 bool udp_take_answering(struct udp_scene *u, struct frame *f)
 {
 	char target[64], asker[64];
@@ -292,6 +297,8 @@ bool udp_take_answering(struct udp_scene *u, struct frame *f)
 			inet_ntop(AF_INET, at + 14, asker, sizeof(asker));
 			frame_arp(u, &answer, 2, target, asker);
 			udp_inject(u, &answer);
+		} else if (frame_is_mld(f)) {
+			continue;
 		} else if (!is4(f) && at[6] == 58 && at[SIX] >= 135) {
 			inet_ntop(AF_INET6, at + SIX + 8, target, sizeof(target));
 			inet_ntop(AF_INET6, at + 8, asker, sizeof(asker));
@@ -419,8 +426,11 @@ void udp_scene_begin(struct udp_scene *u, bool virtual, uint64_t seed, enum poll
 	assert_int_equal(udp_port_mac(u->udp, u->s.a, u->mac), 0);
 	/* The first tick. */
 	scene_run(&u->s, NSEC_PER_MSEC);
-	/* What it says of itself: one announcement, two questions whether an address is taken. */
-	for (int i = 0; i < 3; i++)
+	/*
+	 * What it says of itself: one announcement; two addresses whose groups it listens to, and
+	 * the question whether they are taken.
+	 */
+	for (int i = 0; i < 5; i++)
 		assert_true(udp_take(u, &f));
 	udp_take_none(u);
 }

@@ -63,7 +63,9 @@ void udp_inject_flags(struct udp_scene *u, const struct frame *f, uint16_t flags
 /* The next frame that port a sent; false: none. */
 bool udp_take(struct udp_scene *u, struct frame *f);
 void udp_take_none(struct udp_scene *u);
-/* Answers ARP and ND for the test's addresses, and hands on the first frame that is neither. */
+/* It tells switches, behind a header for them, which groups the handler listens to. */
+bool frame_is_mld(const struct frame *f);
+/* Answers ARP and ND for the test's addresses, and hands on the first frame that is no such. */
 bool udp_take_answering(struct udp_scene *u, struct frame *f);
 /* It is this datagram, with right sums, from port a's MAC address to peer_mac. */
 void frame_is_udp(const struct udp_scene *u, const struct frame *f, const struct datagram *d);
