@@ -1,64 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Runners on the host machine; interrupt sources are in machine_host_irq.c. */
-#include "test.h"
+/* Runners on the host machine: steps, wake-ups, ends, quiesce and control's waiting. */
+#include "machine_host_rig.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
+#include <errno.h>
+#include <stdlib.h>
 #include <unistd.h>
-
-#include <napier/machine.h>
-
-/* Only against hanging. */
-#define LIMIT (20 * NSEC_PER_SEC)
-
-static struct machine *machine;
-
-static int machine_open(void **state)
-{
-	struct error err;
-
-	(void)state;
-	return machine_host_create(&machine, &err);
-}
-
-static int machine_close(void **state)
-{
-	(void)state;
-	machine_destroy(machine);
-	return 0;
-}
-
-static struct runner *start(const char *name, struct step (*step)(void *arg), void *arg)
-{
-	struct runner_config config = {.step = step, .arg = arg};
-	struct runner *r;
-	struct error err = {0};
-
-	snprintf(config.name, sizeof(config.name), "%s", name);
-	if (runner_start(machine, &config, &r, &err))
-		fail_msg("%s", err.text);
-	return r;
-}
-
-static int64_t limit(void)
-{
-	return machine_now(machine) + LIMIT;
-}
-
-static bool is_set(void *arg)
-{
-	return atomic_load((_Atomic int *)arg);
-}
-
-static void await(_Atomic int *flag)
-{
-	assert_int_equal(machine_wait(machine, is_set, flag, limit()), 0);
-}
 
 /* Two runners that wake each other in turn: one lost wake-up and it stands still. */
 enum { PING_PONGS = 100000 };
@@ -117,23 +63,6 @@ static void wakes_are_not_lost(void **state)
 	await_rounds(&t);
 	runner_stop(a);
 	runner_stop(b);
-}
-
-static bool seen_waiting(void *arg)
-{
-	struct runner_observation seen;
-
-	runner_observe(arg, &seen);
-	return seen.waiting;
-}
-
-/* What nobody notifies of is looked at again every millisecond. */
-static void await_seen(bool (*seen)(void *arg), struct runner *r)
-{
-	int64_t end = limit();
-
-	while (machine_wait(machine, seen, r, machine_now(machine) + NSEC_PER_MSEC))
-		assert_true(machine_now(machine) < end);
 }
 
 /* What was written before a wake-up is seen by a step after it. */
@@ -243,21 +172,6 @@ static void deadlines(void **state)
 	assert_int_equal(s.early, 0);
 }
 
-/* Stopped in each state that a runner can be in. */
-struct state {
-	struct step verdict;
-	_Atomic int stepped;
-};
-
-static struct step step_state(void *arg)
-{
-	struct state *s = arg;
-
-	if (!atomic_exchange(&s->stepped, 1))
-		machine_notify(machine);
-	return s->verdict;
-}
-
 static bool seen_ended(void *arg)
 {
 	struct runner_observation seen;
@@ -266,6 +180,7 @@ static bool seen_ended(void *arg)
 	return !seen.tid;
 }
 
+/* Stopped in each state that a runner can be in. */
 static void stops_in_each_state(void **state)
 {
 	static const struct step verdicts[] = {
@@ -483,203 +398,6 @@ static void looks_unasked(void **state)
 	assert_in_range(looks, 2, 15);
 }
 
-static void blocks_signals(void **state)
-{
-	struct state s = {.verdict = STEP(STEP_WAIT)};
-	struct runner *r = start("signals", step_state, &s);
-	struct runner_observation seen;
-	char path[64], line[128];
-	unsigned long long blocked = 0;
-	sigset_t mine;
-	FILE *file;
-
-	(void)state;
-	runner_observe(r, &seen);
-	snprintf(path, sizeof(path), "/proc/self/task/%d/status", seen.tid);
-	file = fopen(path, "r");
-	assert_non_null(file);
-	while (fgets(line, sizeof(line), file))
-		sscanf(line, "SigBlk: %llx", &blocked);
-	fclose(file);
-	assert_true(blocked >> (SIGTERM - 1) & 1);
-	assert_true(blocked >> (SIGINT - 1) & 1);
-	assert_true(blocked >> (SIGCHLD - 1) & 1);
-	pthread_sigmask(SIG_SETMASK, NULL, &mine);
-	assert_false(sigismember(&mine, SIGTERM));
-	runner_stop(r);
-}
-
-static void thread_has_its_name(void **state)
-{
-	struct state s = {.verdict = STEP(STEP_WAIT)};
-	struct runner *r = start("napi/eth0-1", step_state, &s);
-	struct runner_observation seen;
-	char path[64], name[32] = "";
-	FILE *file;
-
-	(void)state;
-	assert_string_equal(r->name, "napi/eth0-1");
-	runner_observe(r, &seen);
-	snprintf(path, sizeof(path), "/proc/self/task/%d/comm", seen.tid);
-	file = fopen(path, "r");
-	assert_non_null(file);
-	assert_non_null(fgets(name, sizeof(name), file));
-	fclose(file);
-	assert_string_equal(name, "napi/eth0-1\n");
-	runner_stop(r);
-}
-
-/* Without privileges: affinity, and a nice that is worse. */
-static void places(void **state)
-{
-	struct state s = {.verdict = STEP(STEP_WAIT)};
-	struct runner *r = start("places", step_state, &s);
-	struct placement placement = {.class = RUNNER_FAIR};
-	struct runner_observation seen;
-	struct cpuset all;
-	unsigned first;
-	int level;
-
-	(void)state;
-	machine_cpus(machine, &all);
-	assert_true(cpuset_count(&all) > 0);
-	runner_observe(r, &seen);
-	assert_true(seen.tid > 0);
-	assert_memory_equal(&seen.placement.cpus, &all, sizeof(all));
-	assert_int_equal(seen.placement.class, RUNNER_FAIR);
-	/* 0, unless all of this runs under nice(1). */
-	placement.level = seen.placement.level < 15 ? seen.placement.level + 4 : 19;
-	level = placement.level;
-	first = cpuset_next(&all, 0);
-	cpuset_add(&placement.cpus, first);
-	assert_int_equal(runner_place(r, &placement), 0);
-	runner_wake(r);
-	await_seen(seen_waiting, r);
-	runner_observe(r, &seen);
-	assert_memory_equal(&seen.placement, &placement, sizeof(placement));
-	assert_true(cpuset_has(&all, seen.cpu));
-	assert_true(seen.cpu_time > 0);
-
-	/* Refused, and nothing has changed. */
-	placement.level = 20;
-	assert_int_equal(runner_place(r, &placement), -EINVAL);
-	placement.level = level;
-	cpuset_add(&placement.cpus, CPU_MAX - 1);
-	assert_int_equal(runner_place(r, &placement), -EINVAL);
-	runner_observe(r, &seen);
-	assert_int_equal(cpuset_count(&seen.placement.cpus), 1);
-	assert_int_equal(seen.placement.level, level);
-
-	/* "Any" again. */
-	placement.cpus = (struct cpuset){0};
-	assert_int_equal(runner_place(r, &placement), 0);
-	runner_observe(r, &seen);
-	assert_memory_equal(&seen.placement.cpus, &all, sizeof(all));
-	cpuset_add(&placement.cpus, first);
-	cpuset_add(&placement.cpus, CPU_MAX - 1);
-	assert_int_equal(runner_place(r, &placement), -EINVAL);
-	runner_observe(r, &seen);
-	assert_memory_equal(&seen.placement.cpus, &all, sizeof(all));
-	runner_stop(r);
-}
-
-static void refuses_to_start(void **state)
-{
-	struct state s = {.verdict = STEP(STEP_WAIT)};
-	struct runner_config config = {.name = "irq/0", .step = step_state, .arg = &s};
-	struct error err = {0};
-	struct runner *r;
-
-	(void)state;
-	cpuset_add(&config.placement.cpus, CPU_MAX - 1);
-	assert_int_equal(runner_start(machine, &config, &r, &err), -EINVAL);
-	assert_non_null(strstr(err.text, "irq/0: CPU 1023 is"));
-	config.placement.cpus = (struct cpuset){0};
-	config.placement.class = RUNNER_FIFO;
-	config.placement.level = 100;
-	assert_int_equal(runner_start(machine, &config, &r, &err), -EINVAL);
-	assert_non_null(strstr(err.text, "not in 1..99"));
-	assert_int_equal(s.stepped, 0);
-}
-
-/* In a child, so that the right is given up there only. */
-static void names_the_missing_right(void **state)
-{
-	static const struct rlimit none;
-	struct state s = {.verdict = STEP(STEP_WAIT)};
-	struct runner_config config = {
-		.name = "irq/0",
-		.step = step_state,
-		.arg = &s,
-		.placement = {.class = RUNNER_FIFO, .level = 50},
-	};
-	struct runner_observation seen;
-	struct error err = {0};
-	struct runner *r;
-	int status;
-	pid_t pid = fork();
-
-	(void)state;
-	assert_true(pid >= 0);
-	if (!pid) {
-		setrlimit(RLIMIT_RTPRIO, &none);
-		setrlimit(RLIMIT_NICE, &none);
-		if (!geteuid() && (syscall(SYS_setresgid, 65534, 65534, 65534) ||
-				   syscall(SYS_setresuid, 65534, 65534, 65534)))
-			_exit(1);
-		if (runner_start(machine, &config, &r, &err) != -EPERM ||
-		    !strstr(err.text, "irq/0: SCHED_FIFO needs CAP_SYS_NICE"))
-			_exit(2);
-		config.placement = (struct placement){.level = -20};
-		if (runner_start(machine, &config, &r, &err) != -EPERM ||
-		    !strstr(err.text, "irq/0: nice -20 needs CAP_SYS_NICE"))
-			_exit(3);
-		/* The default is taken even under nice(1). */
-		if (setpriority(PRIO_PROCESS, 0, 10))
-			_exit(4);
-		config.placement.level = 0;
-		if (runner_start(machine, &config, &r, &err))
-			_exit(5);
-		runner_observe(r, &seen);
-		if (seen.placement.level < 10 || runner_place(r, &config.placement) != -EPERM)
-			_exit(6);
-		config.placement = (struct placement){.class = RUNNER_FIFO, .level = 1};
-		if (runner_place(r, &config.placement) != -EPERM)
-			_exit(7);
-		runner_stop(r);
-		_exit(0);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-}
-
-/* With the right to it: FIFO and back. */
-static void places_fifo(void **state)
-{
-	struct state s = {.verdict = STEP(STEP_WAIT)};
-	struct runner *r = start("fifo", step_state, &s);
-	struct placement fifo = {.class = RUNNER_FIFO, .level = 7};
-	struct placement fair = {.class = RUNNER_FAIR, .level = -3};
-	struct runner_observation seen;
-	int rc = runner_place(r, &fifo);
-
-	(void)state;
-	if (rc == -EPERM) {
-		runner_stop(r);
-		print_message("no right to SCHED_FIFO here\n");
-		skip();
-	}
-	assert_int_equal(rc, 0);
-	runner_observe(r, &seen);
-	assert_int_equal(seen.placement.class, RUNNER_FIFO);
-	assert_int_equal(seen.placement.level, 7);
-	assert_int_equal(runner_place(r, &fair), 0);
-	runner_observe(r, &seen);
-	assert_int_equal(seen.placement.class, RUNNER_FAIR);
-	assert_int_equal(seen.placement.level, -3);
-	runner_stop(r);
-}
-
 /* Starting and stopping leaves no thread, memory or descriptor behind. */
 static void starts_many(void **state)
 {
@@ -714,12 +432,6 @@ int main(void)
 		TEST(quiesce_lets_free),
 		TEST(waits),
 		TEST(looks_unasked),
-		TEST(blocks_signals),
-		TEST(thread_has_its_name),
-		TEST(places),
-		TEST(refuses_to_start),
-		TEST(names_the_missing_right),
-		TEST(places_fifo),
 		TEST(starts_many),
 	};
 
