@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Super-packets of whole frames: from GRO, taken apart, and with one header and taken apart. */
-#include "test.h"
+#include "pool_context.h"
 
 #include <arpa/inet.h>
 #include <linux/virtio_net.h>
@@ -18,19 +18,12 @@
 #define GSO_UDP_L4 5
 #define FRAMES 512
 
-static struct pool *pool;
-static struct context context;
 static struct gro *gro;
 
 static int begin(void **state)
 {
-	const struct pool_config config = {.frames = FRAMES, .frame_size = 2048};
-
 	(void)state;
-	memset(&context, 0, sizeof(context));
-	context.counters = &context.own;
-	assert_int_equal(pool_create(&config, &pool, NULL), 0);
-	pool_cache_init(&context.cache, pool);
+	pool_context_begin(FRAMES);
 	assert_int_equal(gro_create(&gro), 0);
 	return 0;
 }
@@ -39,9 +32,7 @@ static int end(void **state)
 {
 	(void)state;
 	gro_destroy(gro);
-	pool_cache_drain(&context.cache);
-	assert_int_equal(pool_available(pool), FRAMES);
-	pool_destroy(pool);
+	pool_context_end();
 	return 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The rules of core/gro.h one by one, each beside what merges without it; bounds, ages, order. */
-#include "test.h"
+#include "pool_context.h"
 
 #include <linux/virtio_net.h>
 
@@ -16,19 +16,12 @@
 
 enum { FIN = 0x01, SYN = 0x02, RST = 0x04, PSH = 0x08, ACK = 0x10, URG = 0x20, ECE = 0x40 };
 
-static struct pool *pool;
-static struct context context;
 static struct gro *gro;
 
 static int begin(void **state)
 {
-	const struct pool_config config = {.frames = FRAMES, .frame_size = 2048};
-
 	(void)state;
-	memset(&context, 0, sizeof(context));
-	context.counters = &context.own;
-	assert_int_equal(pool_create(&config, &pool, NULL), 0);
-	pool_cache_init(&context.cache, pool);
+	pool_context_begin(FRAMES);
 	assert_int_equal(gro_create(&gro), 0);
 	return 0;
 }
@@ -38,9 +31,7 @@ static int end(void **state)
 	(void)state;
 	assert_int_equal(gro_oldest(gro), INT64_MAX);
 	gro_destroy(gro);
-	pool_cache_drain(&context.cache);
-	assert_int_equal(pool_available(pool), FRAMES);
-	pool_destroy(pool);
+	pool_context_end();
 	return 0;
 }
 

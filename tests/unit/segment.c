@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "test.h"
+#include "pool_context.h"
 
 #include <arpa/inet.h>
 #include <linux/virtio_net.h>
@@ -12,27 +12,17 @@
 #define GSO_UDP_L4 5
 #define FRAMES 256
 
-static struct pool *pool;
-static struct context context;
-
 static int begin(void **state)
 {
-	const struct pool_config config = {.frames = FRAMES, .frame_size = 2048};
-
 	(void)state;
-	memset(&context, 0, sizeof(context));
-	context.counters = &context.own;
-	assert_int_equal(pool_create(&config, &pool, NULL), 0);
-	pool_cache_init(&context.cache, pool);
+	pool_context_begin(FRAMES);
 	return 0;
 }
 
 static int end(void **state)
 {
 	(void)state;
-	pool_cache_drain(&context.cache);
-	assert_int_equal(pool_available(pool), FRAMES);
-	pool_destroy(pool);
+	pool_context_end();
 	return 0;
 }
 
