@@ -112,7 +112,8 @@ static int sides_start(struct run *run, struct error *err)
 	run->server_place = run->client_place;
 	run->client_place.cpus = run->asked->client_cpus;
 	run->server_place.cpus = run->asked->server_cpus;
-	ret = peer_start(run->peer, &run->asked->config, &run->server_place, &run->started, err);
+	ret = peer_start(run->peer, &run->asked->config, &run->server_place,
+			 run->asked->warm + run->asked->length, &run->started, err);
 	if (!ret)
 		ret = server_told(run,
 				  run->asked->ops->client_start(&run->asked->config,

@@ -86,6 +86,7 @@ static struct {
 	struct error err;
 	volatile int stop;
 	pthread_t thread;
+	int slack;	  /* s; 0: the usual */
 	_Atomic int port; /* that it listens on */
 	pthread_mutex_t lock;
 	char said[64][160];
@@ -120,7 +121,7 @@ static bool server_has_said(const char *line)
 #define EVENTUALLY(condition)                                                                      \
 	do {                                                                                       \
 		bool so = false;                                                                   \
-		for (int tries = 0; tries < 10000 && !(so = (condition)); tries++)                 \
+		for (int tries = 0; tries < 60000 && !(so = (condition)); tries++)                 \
 			clock_sleep(NSEC_PER_MSEC);                                                \
 		assert_true(so);                                                                   \
 	} while (0)
@@ -138,6 +139,7 @@ static void server_begin(const json_t *fixed)
 						    .fixed = fixed,
 						    .ops = counted_find,
 						    .stop = &server.stop,
+						    .slack = server.slack,
 						    .say = server_say};
 	server.stop = 0;
 	server.port = 0;
@@ -186,7 +188,7 @@ static void a_run_is_started_read_and_stopped(void **state)
 	cpuset_add(&place.cpus, 3);
 	assert_int_equal(peer_read(peer, &result, &err), -EINVAL);
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(peer_start(peer, &some, &place, &started, &err), 0);
+		assert_int_equal(peer_start(peer, &some, &place, NSEC_PER_SEC, &started, &err), 0);
 		assert_int_equal(started.threads, 2);
 		assert_int_equal(started.tid[1], 72);
 		assert_int_equal(counted.config.flows, 4);
@@ -195,7 +197,8 @@ static void a_run_is_started_read_and_stopped(void **state)
 		assert_int_equal(counted.place.netns, -1);
 		assert_string_equal(counted.place.address, "127.0.0.1");
 		assert_true(cpuset_has(&counted.place.cpus, 3));
-		assert_int_equal(peer_start(peer, &some, &place, &started, &err), -EBUSY);
+		assert_int_equal(peer_start(peer, &some, &place, NSEC_PER_SEC, &started, &err),
+				 -EBUSY);
 		assert_int_equal(peer_read(peer, &result, &err), 0);
 		assert_int_equal(json_integer_value(json_object_get(
 					 json_object_get(result, "counts"), "served")),
@@ -227,17 +230,17 @@ static void what_cannot_be_started_is_told(void **state)
 	server_begin(NULL);
 	peer = peer_open();
 	bad.flows = 13;
-	assert_int_equal(peer_start(peer, &bad, &place, &started, &err), -EADDRINUSE);
+	assert_int_equal(peer_start(peer, &bad, &place, NSEC_PER_SEC, &started, &err), -EADDRINUSE);
 	snprintf(text, sizeof(text), "127.0.0.1 port %d: port 4711 is in use", server.port);
 	assert_string_equal(err.text, text);
 	bad = some;
 	bad.request_size = 666;
-	assert_int_equal(peer_start(peer, &bad, &place, &started, &err), -EINVAL);
+	assert_int_equal(peer_start(peer, &bad, &place, NSEC_PER_SEC, &started, &err), -EINVAL);
 	place.engine = (struct load_engine){.used = true, .port = "xdp:lo"};
-	assert_int_equal(peer_start(peer, &some, &place, &started, &err), -EPERM);
+	assert_int_equal(peer_start(peer, &some, &place, NSEC_PER_SEC, &started, &err), -EPERM);
 	assert_int_equal(counted.starts, 0);
 	place.engine.used = false;
-	assert_int_equal(peer_start(peer, &some, &place, &started, &err), 0);
+	assert_int_equal(peer_start(peer, &some, &place, NSEC_PER_SEC, &started, &err), 0);
 	/* Gone without a stop: the run ends all the same. */
 	peer_close(peer);
 	EVENTUALLY(counted.stops == 1);
@@ -259,13 +262,13 @@ static void both_ends_tell_how_they_differ(void **state)
 	server_begin(fixed);
 	peer = peer_open();
 	other.flows = 8;
-	assert_int_equal(peer_start(peer, &other, &place, &started, &err), -EPROTO);
+	assert_int_equal(peer_start(peer, &other, &place, NSEC_PER_SEC, &started, &err), -EPROTO);
 	assert_non_null(strstr(err.text, ": flows is 4 on the server, and 8 on the client"));
 	other = some;
 	other.protocol = LOAD_TCP;
-	assert_int_equal(peer_start(peer, &other, &place, &started, &err), -EPROTO);
+	assert_int_equal(peer_start(peer, &other, &place, NSEC_PER_SEC, &started, &err), -EPROTO);
 	assert_non_null(strstr(err.text, ": protocol is udp on the server, and tcp on the client"));
-	assert_int_equal(peer_start(peer, &some, &place, &started, &err), 0);
+	assert_int_equal(peer_start(peer, &some, &place, NSEC_PER_SEC, &started, &err), 0);
 	peer_close(peer);
 	server_end();
 	json_decref(fixed);
@@ -317,7 +320,7 @@ static void raw_talk(const char *bytes, size_t n, char *answer, size_t size)
 	close(fd);
 }
 
-#define HELLO "{\"do\": \"hello\", \"protocol\": 1, \"napier\": \"x\"}\n"
+#define HELLO "{\"do\": \"hello\", \"protocol\": 2, \"napier\": \"x\"}\n"
 
 static void nonsense_gets_an_answer(void **state)
 {
@@ -345,8 +348,14 @@ static void nonsense_gets_an_answer(void **state)
 		{HELLO "{\"do\": \"start\", \"config\": {\"kind\": \"rr\"}, \"place\": "
 		       "{\"address\": \"\", \"port\": 7, \"cpus\": \"\", \"engine\": 3}}\n",
 		 "place: port is a text"},
+		{HELLO "{\"do\": \"start\", \"config\": {\"kind\": \"rr\"}, \"place\": "
+		       "{\"address\": \"\", \"port\": 7, \"cpus\": \"\"}}\n",
+		 "lasts_ns is a whole number"},
+		{HELLO "{\"do\": \"start\", \"config\": {\"kind\": \"rr\"}, \"lasts_ns\": -1, "
+		       "\"place\": {\"address\": \"\", \"port\": 7, \"cpus\": \"\"}}\n",
+		 "lasts_ns is a whole number"},
 		{"{\"do\": \"hello\", \"protocol\": 99, \"napier\": \"9.9\"}\n",
-		 "the client speaks version 99 of the protocol (napier 9.9), the server version 1"},
+		 "the client speaks version 99 of the protocol (napier 9.9), the server version 2"},
 	};
 	static char answer[65536];
 
@@ -359,6 +368,66 @@ static void nonsense_gets_an_answer(void **state)
 	}
 	server_end();
 	assert_int_equal(counted.starts, 0);
+}
+
+static unsigned lines_said(const char *part)
+{
+	unsigned n = 0;
+
+	pthread_mutex_lock(&server.lock);
+	for (unsigned i = 0; i < server.lines; i++)
+		n += strstr(server.said[i], part) != NULL;
+	pthread_mutex_unlock(&server.lock);
+	return n;
+}
+
+static void nonsense_is_said_within_bounds(void **state)
+{
+	enum { CLIENTS = 3 * PEER_LINES };
+	static const char nonsense[] = "GET / HTTP/1.1\r\n";
+	int64_t began = clock_now(), windows;
+	unsigned said, more = 0;
+	char answer[512];
+
+	(void)state;
+	server_begin(NULL);
+	for (int i = 0; i < CLIENTS; i++)
+		raw_talk(nonsense, strlen(nonsense), answer, sizeof(answer));
+	server_end();
+	said = lines_said("127.0.0.1: refused: \"GET / HTTP/1.1.\" is no line of the protocol");
+	windows = 1 + (clock_now() - began) / (PEER_LINES_SECONDS * NSEC_PER_SEC);
+	assert_in_range(said, PEER_LINES, PEER_LINES * windows);
+	/* Each was either said or counted. */
+	for (unsigned i = 0; i < server.lines; i++) {
+		if (strstr(server.said[i], " more such lines were left out"))
+			more += (unsigned)atoi(server.said[i]);
+	}
+	assert_int_equal(said + more, CLIENTS);
+}
+
+/* As one that somebody has stopped: it is there, and does not go on. */
+static void a_silent_client_makes_room(void **state)
+{
+	struct load_place place = {.port = 4711};
+	struct peer_started started;
+	struct error err;
+	struct peer *peer;
+	json_t *result;
+
+	(void)state;
+	server.slack = 1;
+	server_begin(NULL);
+	server.slack = 0;
+	peer = peer_open();
+	assert_int_equal(peer_start(peer, &some, &place, NSEC_PER_MSEC, &started, &err), 0);
+	EVENTUALLY(counted.stops == 1);
+	EVENTUALLY(lines_said("127.0.0.1: has been silent for ") == 1);
+	assert_int_equal(lines_said(" s, longer than its run was to last, and is closed"), 1);
+	peer_close(peer_open());
+	/* When it goes on it is told. */
+	assert_int_equal(peer_read(peer, &result, &err), -ECONNRESET);
+	peer_close(peer);
+	server_end();
 }
 
 static void a_line_without_end_is_refused(void **state)
@@ -404,7 +473,8 @@ static void changed_lines_do_no_harm(void **state)
 		"{\"do\": \"start\", \"config\": {\"kind\": \"rr\", \"flows\": 4, \"rate\": "
 		"1.5, \"sizes\": [1, 2]}, \"place\": {\"address\": \"127.0.0.1\", \"port\": 7, "
 		"\"cpus\": \"0-3\", \"engine\": {\"port\": \"a\", \"address\": \"b\", "
-		"\"settings\": \"\", \"cpus\": \"1\", \"poller\": \"app\"}}}\n"
+		"\"settings\": \"\", \"cpus\": \"1\", \"poller\": \"app\"}}, "
+		"\"lasts_ns\": 7}\n"
 		"{\"do\": \"read\"}\n{\"do\": \"stop\"}\n";
 	static char answer[65536];
 	uint64_t random = 88172645463325252;
@@ -423,7 +493,7 @@ static void changed_lines_do_no_harm(void **state)
 			changed[random % (sizeof(lines) - 1)] = (char)(random >> 32);
 		}
 		child_talk(changed, sizeof(lines) - 1, answer, sizeof(answer));
-		assert_non_null(strstr(answer, "\"protocol\":1"));
+		assert_non_null(strstr(answer, "\"protocol\":2"));
 	}
 	/* What was not changed was understood, and what was started has ended. */
 	assert_true(counted.starts >= 5000);
@@ -478,11 +548,11 @@ static void other_servers_are_recognised(void **state)
 		{"{\"napier\": 1}\n", "is no napier bench server", -EPROTO},
 		{"{\"error\": 3}\n", "an answer that means nothing", -EPROTO},
 		{"", "the server has gone", -ECONNRESET},
-		{"{\"napier\": \"9.9\", \"protocol\": 1}\n", "the server has gone", -ECONNRESET},
-		{"{\"napier\": \"9.9\", \"protocol\": 1}\n{\"ok\": false}\n",
+		{"{\"napier\": \"9.9\", \"protocol\": 2}\n", "the server has gone", -ECONNRESET},
+		{"{\"napier\": \"9.9\", \"protocol\": 2}\n{\"ok\": false}\n",
 		 "an answer that means nothing", -EPROTO},
-		{"{\"napier\": \"9.9\", \"protocol\": 2}\n",
-		 "the server speaks version 2 of the protocol (napier 9.9), this is version 1",
+		{"{\"napier\": \"9.9\", \"protocol\": 3}\n",
+		 "the server speaks version 3 of the protocol (napier 9.9), this is version 2",
 		 -EPROTONOSUPPORT},
 	};
 
@@ -518,10 +588,10 @@ static void empty_answers_are_errors(void **state)
 
 	(void)state;
 	fake_begin(&fake,
-		   "{\"napier\": \"9.9\", \"protocol\": 1}\n{\"ok\": true}\n"
+		   "{\"napier\": \"9.9\", \"protocol\": 2}\n{\"ok\": true}\n"
 		   "{\"ok\": true}\n{\"ok\": true, \"threads\": [1, \"x\", {}]}\n{\"ok\": true}\n");
 	assert_int_equal(peer_open_host("127.0.0.1", fake.port, &peer, &err), 0);
-	assert_int_equal(peer_start(peer, &some, &place, &started, &err), 0);
+	assert_int_equal(peer_start(peer, &some, &place, NSEC_PER_SEC, &started, &err), 0);
 	assert_int_equal(started.threads, 3);
 	assert_int_equal(peer_read(peer, &result, &err), -EPROTO);
 	assert_null(result);
@@ -647,6 +717,8 @@ int main(void)
 		cmocka_unit_test(both_ends_tell_how_they_differ),
 		cmocka_unit_test(one_client_at_a_time),
 		cmocka_unit_test(nonsense_gets_an_answer),
+		cmocka_unit_test(nonsense_is_said_within_bounds),
+		cmocka_unit_test(a_silent_client_makes_room),
 		cmocka_unit_test(a_line_without_end_is_refused),
 		cmocka_unit_test(changed_lines_do_no_harm),
 		cmocka_unit_test(other_servers_are_recognised),

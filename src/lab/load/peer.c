@@ -350,12 +350,13 @@ static void threads_read(const json_t *threads, struct peer_started *out)
 }
 
 int peer_start(struct peer *peer, const struct load_config *config, const struct load_place *place,
-	       struct peer_started *out, struct error *err)
+	       int64_t lasts, struct peer_started *out, struct error *err)
 {
 	json_t *answer;
 	int ret = ask(peer,
-		      json_pack("{s:s, s:o, s:o}", "do", "start", "config",
-				load_config_json(config), "place", load_place_json(place)),
+		      json_pack("{s:s, s:o, s:o, s:I}", "do", "start", "config",
+				load_config_json(config), "place", load_place_json(place),
+				"lasts_ns", (json_int_t)lasts),
 		      &answer, err);
 
 	*out = (struct peer_started){0};

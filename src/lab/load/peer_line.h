@@ -7,7 +7,7 @@
  *   server  {"ok": true}
  *   client  {"do": "environment"}                    (of another host)
  *   server  {"ok": true, "environment": {…}}
- *   client  {"do": "start", "config": {…}, "place": {…}}
+ *   client  {"do": "start", "config": {…}, "place": {…}, "lasts_ns": N}
  *   server  {"ok": true, "threads": [TID, …]}
  *   client  {"do": "read"} or {"do": "stop"}
  *   server  {"ok": true, "result": {…}}

@@ -23,6 +23,9 @@ struct service {
 	int listener; /* -1: a child's */
 	struct session session;
 	bool busy; /* the session has a client */
+	/* Of lines that anybody can cause: */
+	int64_t lines_since;
+	unsigned lines, left_out;
 };
 
 /* A handler of a signal sets it, or another thread. */
@@ -61,6 +64,41 @@ static void keepalive_set(int fd)
 	for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
 		setsockopt(fd, options[i].level, options[i].name, &options[i].value,
 			   sizeof(options[i].value));
+}
+
+static void left_out_say(struct service *service)
+{
+	if (service->left_out)
+		session_say(service->config, "%u more such lines were left out", service->left_out);
+	service->lines = service->left_out = 0;
+}
+
+/* A few lines at a time: who sends nonsense without end is not to fill somebody's disk. */
+static void complain(struct service *service, const char *who, const char *text)
+{
+	int64_t now = clock_now();
+
+	if (now - service->lines_since > PEER_LINES_SECONDS * NSEC_PER_SEC) {
+		left_out_say(service);
+		service->lines_since = now;
+	}
+	if (service->lines == PEER_LINES) {
+		service->left_out++;
+		return;
+	}
+	service->lines++;
+	session_say(service->config, "%s: %s", who, text);
+}
+
+static void refused_say(struct service *service, const json_t *answer)
+{
+	const char *why = json_string_value(json_object_get(answer, "error"));
+	char text[320];
+
+	if (!why)
+		return;
+	snprintf(text, sizeof(text), "refused: %s", why);
+	complain(service, service->session.who, text);
 }
 
 /* False: it could not be told. */
@@ -124,7 +162,7 @@ static void client_accept(struct service *service)
 	}
 	snprintf(text, sizeof(text), "the server is busy with another client, %s",
 		 service->session.who);
-	session_say(service->config, "%s: told that this server is busy", who);
+	complain(service, who, "told that this server is busy");
 	busy = session_error(-EBUSY, text);
 	/* It fits into the socket's buffer: nobody waits for this client. */
 	if (busy)
@@ -148,6 +186,7 @@ static bool lines_answer(struct service *service)
 
 		if (ret > 0)
 			json_decref(request);
+		refused_say(service, answer);
 		/* Who speaks something else will go on so. */
 		if (!tell(session->fd, answer) || ret < 0)
 			return false;
@@ -160,23 +199,33 @@ static bool client_serve(struct service *service)
 {
 	struct session *session = &service->session;
 	int ret = peer_line_fill(&session->in);
+	json_t *answer;
 	char text[64];
 
 	if (ret == -EMSGSIZE) {
 		snprintf(text, sizeof(text), "a line of more than %d bytes", PEER_REQUEST_MAX);
-		session_say(service->config, "%s: refused: %s", session->who, text);
-		tell(session->fd, session_error(-EINVAL, text));
+		answer = session_error(-EINVAL, text);
+		refused_say(service, answer);
+		tell(session->fd, answer);
 	}
 	if (ret && ret != -EAGAIN)
 		return false;
 	return lines_answer(service);
 }
 
-static bool client_silent(const struct session *session)
+static void silence_look(struct service *service)
 {
-	int64_t bound = !session->greeted ? PEER_HELLO : session->ops ? PEER_RUN : PEER_IDLE;
+	const struct session *session = &service->session;
+	int64_t bound = (session->greeted ? PEER_IDLE : PEER_HELLO) * NSEC_PER_SEC;
+	int64_t silent = clock_now() - session->heard;
 
-	return clock_now() - session->heard > bound * NSEC_PER_SEC;
+	bound = session->ops ? session->patience : bound;
+	if (!session->remote || silent <= bound)
+		return;
+	session_say(service->config, "%s: has been silent for %lld s%s, and is closed",
+		    session->who, (long long)(silent / NSEC_PER_SEC),
+		    session->ops ? ", longer than its run was to last" : "");
+	session_close(service);
 }
 
 static void serve_step(struct service *service)
@@ -189,10 +238,8 @@ static void serve_step(struct service *service)
 		return;
 	if (service->busy && wait[1].revents && !client_serve(service))
 		session_close(service);
-	if (service->busy && client_silent(&service->session)) {
-		session_say(service->config, "%s: is silent, and was closed", service->session.who);
-		session_close(service);
-	}
+	if (service->busy)
+		silence_look(service);
 	if (wait[0].revents)
 		client_accept(service);
 }
@@ -277,6 +324,7 @@ int peer_serve(const struct peer_server_config *config, struct error *err)
 		serve_step(&service);
 	if (service.busy)
 		session_close(&service);
+	left_out_say(&service);
 	if (service.listener >= 0)
 		close(service.listener);
 	return 0;

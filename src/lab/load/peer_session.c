@@ -13,6 +13,9 @@
 #include "lab/measure/environment.h"
 #include "lab/measure/usage.h"
 
+/* A month. */
+#define LASTS_MAX (31 * 24 * 3600 * NSEC_PER_SEC)
+
 void session_say(const struct peer_server_config *config, const char *format, ...)
 {
 	char line[512];
@@ -41,12 +44,6 @@ json_t *session_error(int code, const char *text)
 	return json_pack("{s:s, s:s}", "error", text, "code", peer_code_name(code));
 }
 
-static json_t *refuse(struct session *session, int code, const struct error *err)
-{
-	session_say(session->config, "%s: refused: %s", session->who, err->text);
-	return session_error(code, err->text);
-}
-
 static json_t *hello_answer(struct session *session, const json_t *request, bool *last)
 {
 	const json_t *protocol = json_object_get(request, "protocol");
@@ -60,7 +57,7 @@ static json_t *hello_answer(struct session *session, const json_t *request, bool
 			  "server version %d (napier %s)",
 			  (long long)json_integer_value(protocol), version ? version : "?",
 			  PEER_VERSION, napier_version());
-		return refuse(session, -EPROTONOSUPPORT, &err);
+		return session_error(-EPROTONOSUPPORT, err.text);
 	}
 	session->greeted = true;
 	return json_pack("{s:b}", "ok", 1);
@@ -103,6 +100,21 @@ static int start_read(struct session *session, const json_t *request, struct loa
 	return ret;
 }
 
+/* How long a client that started this may be silent. */
+static int patience_read(const struct session *session, const json_t *request,
+			 const struct load_config *load, int64_t *out, struct error *err)
+{
+	const json_t *lasts = json_object_get(request, "lasts_ns");
+	int64_t slack = session->config->slack ? session->config->slack : PEER_SLACK;
+
+	if (!json_is_integer(lasts) || json_integer_value(lasts) < 0 ||
+	    json_integer_value(lasts) > LASTS_MAX)
+		return error_set(err, -EINVAL, "lasts_ns is a whole number, 0 to %lld",
+				 (long long)LASTS_MAX);
+	*out = json_integer_value(lasts) + load->timeout + slack * NSEC_PER_SEC;
+	return 0;
+}
+
 /* Of a whole host that only serves: its threads, and all that its kernel does for them. */
 static void usage_start(struct session *session, const pid_t *tids, unsigned n)
 {
@@ -137,9 +149,11 @@ static json_t *start_answer(struct session *session, const json_t *request)
 		return session_error(-EBUSY, "a run has been started already");
 	ret = start_read(session, request, &load, &place, &ops, &err);
 	if (!ret)
+		ret = patience_read(session, request, &load, &session->patience, &err);
+	if (!ret)
 		ret = ops->server_start(&load, &place, &session->load, &err);
 	if (ret)
-		return refuse(session, ret, &err);
+		return session_error(ret, err.text);
 	session->ops = ops;
 	n = ops->server_threads(session->load, tids);
 	if (session->remote)

@@ -17,6 +17,7 @@ struct session {
 	char here[LOAD_ADDRESS_MAX]; /* remote: the address that it came to */
 	struct peer_line in;
 	int64_t heard;		    /* the last whole line, by clock_now */
+	int64_t patience;	    /* in a run: how long it may be silent */
 	bool greeted;		    /* it has said what it is */
 	const struct load_ops *ops; /* of what runs; NULL: nothing does */
 	void *load;
@@ -26,7 +27,8 @@ struct session {
 /* The first line to a client. */
 json_t *session_greeting(void);
 /*
- * The answer to a line of the client; NULL: no memory. *last: the client is to be closed behind it.
+ * The answer to a line of the client, which may be an error; NULL: no memory. *last: the client is
+ * to be closed behind it.
  */
 json_t *session_answer(struct session *session, const json_t *request, bool *last);
 /* An answer that says what is wrong. */

@@ -84,6 +84,7 @@ static int server_start(struct turn *t, struct error *err)
 	const struct experiment_plan *e = t->plan->experiment;
 	const struct spec_placement *place = system_place(t->spec, "server");
 	const struct cpuset cpus = server_cpus(t);
+	int64_t lasts = t->plan->length->warm + t->plan->length->duration;
 	int ret;
 
 	if (e->host)
@@ -91,7 +92,7 @@ static int server_start(struct turn *t, struct error *err)
 	else
 		ret = peer_open_child(e->napier, t->server.netns, &cpus, &t->peer, err);
 	if (!ret)
-		ret = peer_start(t->peer, &t->load, &t->server, &t->started, err);
+		ret = peer_start(t->peer, &t->load, &t->server, lasts, &t->started, err);
 	if (ret || e->host)
 		return ret;
 	if (place)
