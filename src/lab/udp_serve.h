@@ -3,6 +3,7 @@
 #ifndef LAB_UDP_SERVE_H
 #define LAB_UDP_SERVE_H
 
+#include "lab/engine_socket.h"
 #include "lab/udp_server.h"
 
 enum {
@@ -21,7 +22,7 @@ struct udp_server {
 	struct error err;
 	_Atomic bool stop;
 	_Atomic uint64_t count;
-	struct udp_engine *engine; /* NULL: the kernel's socket */
+	struct engine_socket *engine; /* NULL: the kernel's socket */
 };
 
 static inline void udp_server_count(struct udp_server *server, unsigned n)

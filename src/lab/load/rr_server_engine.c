@@ -5,30 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <napier/napier.h>
-
 #include <control/setup.h>
 
-#include "lab/clock.h"
+#include "lab/engine_socket.h"
 #include "lab/load/rr_server.h"
-
-#define PATIENCE (10 * NSEC_PER_SEC)
-#define AGAIN (100 * NSEC_PER_MSEC)
 
 enum {
 	LOOK_MS = 20,
 	/* With the poller app: it looks so long before it sleeps, where nothing else is asked. */
 	BUSY_USECS = 1000,
-	/* And it may be away so long with what it has got before the engine polls in its place. */
-	SUSPEND_NS = 20000000,
 };
 
 struct rr_engine {
 	struct setup setup;
-	struct machine *machine;
-	struct engine *engine;
-	struct port *port;
-	struct napi_udp *socket;
+	struct engine_socket at;
 };
 
 static int setup_make(const struct load_place *place, struct setup *setup, struct error *err)
@@ -47,71 +37,33 @@ static int setup_make(const struct load_place *place, struct setup *setup, struc
 	return ret;
 }
 
-/* The kernel lets go of the AF_XDP sockets of an engine some time after it. */
-static int port_open(const struct load_place *place, struct rr_engine *e, struct error *err)
-{
-	int64_t deadline = clock_now() + PATIENCE;
-	struct port_config config;
-	char text[192];
-	int ret;
-
-	if (place->netns >= 0)
-		snprintf(text, sizeof(text), "%s,netns=/proc/self/fd/%d", place->engine.port,
-			 place->netns);
-	else
-		snprintf(text, sizeof(text), "%s", place->engine.port);
-	ret = port_config_parse(text, &config, err);
-	while (!ret && (ret = engine_port_add(e->engine, &config, &e->port, err)) == -EBUSY &&
-	       clock_now() < deadline) {
-		clock_sleep(AGAIN);
-		ret = 0;
-	}
-	return ret;
-}
-
-static int interrupts_suspend(struct rr_engine *e, struct error *err)
-{
-	const struct queue_settings settings = {
-		.irq_suspend_timeout_set = true,
-		.irq_suspend_timeout = SUSPEND_NS,
-	};
-
-	return engine_queue_set(e->engine, e->port->name, -1, &settings, NULL, err);
-}
-
 static int socket_open(const struct rr_server *server, struct rr_engine *e, struct error *err)
 {
 	const struct load_config *config = &server->config;
-	/* Of no effect but with the poller app. */
-	struct napi_udp_config how = {
-		.budget = config->busy_poll_budget,
-		.prefer = config->prefer_busy_poll || server->place.engine.poller == POLLER_APP,
+	const struct load_place *place = &server->place;
+	char port[192];
+	struct engine_socket_config how = {
+		.engine = e->setup.engine,
+		.port = port,
+		.address = place->engine.address,
+		.udp_port = place->port,
+		.how =
+			{
+				.busy_read_set =
+					config->busy_poll_usecs || !e->setup.engine.busy_read,
+				.busy_read = config->busy_poll_usecs ? config->busy_poll_usecs
+								     : BUSY_USECS,
+				.budget = config->busy_poll_budget,
+				.prefer = config->prefer_busy_poll ||
+					  place->engine.poller == POLLER_APP,
+			},
 	};
-	struct napi_udp_address local;
-	struct handler *udp;
-	char text[32];
-	int ret = udp_handler_create(e->engine, NULL, &udp, err);
 
-	if (!ret)
-		ret = engine_handler_set(e->engine, e->port, udp, err);
-	if (!ret)
-		ret = udp_address_add(udp, e->port, server->place.engine.address, err);
-	if (ret)
-		return ret;
-	how.busy_read = config->busy_poll_usecs ? config->busy_poll_usecs : BUSY_USECS;
-	how.busy_read_set = config->busy_poll_usecs || !e->setup.engine.busy_read;
-	ret = napi_udp_open(udp, &how, &e->socket, err);
-	if (ret)
-		return ret;
-	snprintf(text, sizeof(text), "0.0.0.0:%u", server->place.port);
-	if (strchr(server->place.engine.address, ':'))
-		snprintf(text, sizeof(text), "[::]:%u", server->place.port);
-	ret = napi_udp_address_parse(text, &local);
-	if (!ret)
-		ret = napi_udp_bind(e->socket, &local);
-	return ret ? error_set(err, ret, "binding napier's UDP socket to port %u: %s",
-			       server->place.port, strerror(-ret))
-		   : 0;
+	snprintf(port, sizeof(port), "%s", place->engine.port);
+	if (place->netns >= 0)
+		snprintf(port, sizeof(port), "%s,netns=/proc/self/fd/%d", place->engine.port,
+			 place->netns);
+	return engine_socket_open(&how, &e->at, err);
 }
 
 int rr_engine_open(struct rr_server *server, struct error *err)
@@ -121,31 +73,24 @@ int rr_engine_open(struct rr_server *server, struct error *err)
 
 	if (!e)
 		return error_set(err, -ENOMEM, "no memory");
-	server->engine = e;
 	ret = setup_make(&server->place, &e->setup, err);
 	if (!ret)
-		ret = machine_host_create(&e->machine, err);
-	if (ret)
-		return ret;
-	e->setup.engine.machine = e->machine;
-	ret = engine_create(&e->setup.engine, &e->engine, err);
-	if (!ret)
-		ret = port_open(&server->place, e, err);
-	if (!ret && server->place.engine.poller == POLLER_APP)
-		ret = interrupts_suspend(e, err);
-	return ret ? ret : socket_open(server, e, err);
+		ret = socket_open(server, e, err);
+	if (!ret) {
+		server->engine = e;
+		return 0;
+	}
+	setup_free(&e->setup);
+	free(e);
+	return ret;
 }
 
 void rr_engine_close(struct rr_server *server)
 {
 	struct rr_engine *e = server->engine;
+	struct error ignored;
 
-	if (e->socket)
-		napi_udp_close(e->socket);
-	if (e->engine)
-		engine_destroy(e->engine);
-	if (e->machine)
-		machine_destroy(e->machine);
+	engine_socket_close(&e->at, &ignored);
 	setup_free(&e->setup);
 	free(e);
 	server->engine = NULL;
@@ -153,15 +98,7 @@ void rr_engine_close(struct rr_server *server)
 
 void rr_engine_counts(const struct rr_server *server, uint64_t *polls, uint64_t *packets)
 {
-	const struct port *port = server->engine->port;
-
-	*polls = *packets = 0;
-	for (uint32_t i = 0; port && i < port->queues; i++) {
-		const struct napi_counters *c = napi_counters(port->queue[i].napi);
-
-		*polls += counter_read(&c->polls) - counter_read(&c->empty_polls);
-		*packets += counter_read(&c->received);
-	}
+	engine_socket_counts(&server->engine->at, polls, packets);
 }
 
 static void send_or_release(struct napi_udp *socket, struct context *context,
@@ -198,7 +135,7 @@ static bool answer_make(struct rr_server_worker *w, struct napi_udp_message *m)
 static void answer_all(struct rr_server_worker *w, struct context *context,
 		       struct napi_udp_message *v, uint32_t n)
 {
-	struct napi_udp *socket = w->server->engine->socket;
+	struct napi_udp *socket = w->server->engine->at.socket;
 	uint32_t out = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -219,11 +156,11 @@ static void answer_all(struct rr_server_worker *w, struct context *context,
 int rr_server_udp_engine(struct rr_server_worker *w)
 {
 	struct rr_server *server = w->server;
-	struct napi_udp *socket = server->engine->socket;
+	struct napi_udp *socket = server->engine->at.socket;
 	struct napi_udp_message v[NAPI_UDP_VECTOR_MAX];
 	struct pollfd wait = {.fd = napi_udp_fd(socket), .events = POLLIN};
 	struct context *context;
-	int ret = engine_context_open(server->engine->engine, &context);
+	int ret = engine_context_open(server->engine->at.engine, &context);
 
 	if (ret)
 		return error_set(&server->err, ret, "an engine's context: %s", strerror(-ret));
