@@ -3,10 +3,12 @@
  * rr: how fast the lab's load generator is, beside others on the same path, as ratios of one run.
  *
  * Over the loopback, one thread a side, the client on the first CPU and the server on the last (of
- * one CPU: both there). Contestants take turns, forth and back (ABBA); medians are printed. The
- * others: a bare loop (peers/rr_loop.c), sockperf and iperf3 where they are installed.
+ * one CPU: both there). Contestants take turns, forth and back (ABBA). A ratio is of one round, so
+ * that what else the machine does falls on both; printed are the median and the ends of these, and
+ * medians of the rest. The others: a bare loop (peers/rr_loop.c), sockperf and iperf3, where they
+ * are installed.
  *
- *	rr [-s SECONDS] [-r ROUNDS] [-m MATCH] [RR_LOOP]
+ *	rr [-s SECONDS] [-r ROUNDS] [-m MATCH] [RR_LOOP]	ROUNDS: 16 at most
  */
 #include <err.h>
 #include <sched.h>
@@ -75,7 +77,8 @@ static const struct match matches[] = {
 enum { MATCHES = sizeof(matches) / sizeof(*matches) };
 
 static struct series figure[MATCHES][CONTESTANTS];
-static struct series cost[MATCHES][CONTESTANTS]; /* us of CPU a transaction or MByte, both sides */
+static struct series ratio[MATCHES][CONTESTANTS]; /* napier's figure by theirs, of one round */
+static struct series cost[MATCHES][CONTESTANTS];  /* us of CPU a transaction or MByte, both sides */
 static double seconds = 1;
 static const char *loop_path;
 static int first_cpu, last_cpu, only = -1;
@@ -221,6 +224,8 @@ static double cpu_used(int who)
 static void round_run(bool back)
 {
 	for (unsigned i = 0; i < MATCHES; i++) {
+		double got[CONTESTANTS] = {0};
+
 		for (unsigned k = 0; k < CONTESTANTS; k++) {
 			enum who who = back ? CONTESTANTS - 1 - k : k;
 			int whose = who == NAPIER ? RUSAGE_SELF : RUSAGE_CHILDREN;
@@ -235,10 +240,15 @@ static void round_run(bool back)
 				value = other(who, &matches[i]);
 			if (!(value > 0))
 				continue;
+			got[who] = value;
 			series_add(&figure[i][who], value);
 			/* Starting and warming up are in it, of all. */
 			series_add(&cost[i][who],
 				   (cpu_used(whose) - cpu) / (value / matches[i].scale * seconds));
+		}
+		for (unsigned k = LOOP; k < CONTESTANTS; k++) {
+			if (got[NAPIER] > 0 && got[k] > 0)
+				series_add(&ratio[i][k], got[NAPIER] / got[k]);
 		}
 	}
 }
@@ -246,21 +256,20 @@ static void round_run(bool back)
 static void print(void)
 {
 	for (unsigned i = 0; i < MATCHES; i++) {
-		double ours = series_median(&figure[i][NAPIER]);
-
 		if (!figure[i][NAPIER].n)
 			continue;
 		printf("%s: napier %.*f %s, CPU %.2f us\n", matches[i].name,
-		       matches[i].scale == 1 ? 0 : 2, ours, matches[i].unit,
-		       series_median(&cost[i][NAPIER]));
+		       matches[i].scale == 1 ? 0 : 2, series_median(&figure[i][NAPIER]),
+		       matches[i].unit, series_median(&cost[i][NAPIER]));
 		for (unsigned k = LOOP; k < CONTESTANTS; k++) {
-			const struct series *s = &figure[i][k];
+			const struct series *s = &figure[i][k], *r = &ratio[i][k];
 
 			if (s->n)
-				printf("    %-10s %.*f, CPU %.2f us: napier is %.2f times as "
-				       "fast\n",
+				printf("    %-10s %.*f, CPU %.2f us: napier is %.3f times as "
+				       "fast (%.3f to %.3f)\n",
 				       who_name[k], matches[i].scale == 1 ? 0 : 2, series_median(s),
-				       series_median(&cost[i][k]), ours / series_median(s));
+				       series_median(&cost[i][k]), series_median(r), series_min(r),
+				       series_max(r));
 			else if (matches[i].others[k])
 				printf("    %-10s not installed, or failed\n", who_name[k]);
 		}
