@@ -190,8 +190,8 @@ static void two_hosts_make_a_run(void **state)
 	(void)state;
 	START(&server, THERE_NS, "server");
 	server_listens();
-	START(&client, HERE_NS, "rr", "-H", THERE, "--udp", "-F", "2", "-l", "0.3", "--warm", "0.1",
-	      "-j");
+	START(&client, HERE_NS, "rr", "-H", THERE, "--udp", "-F", "2", "-l", "1", "--warm", "0.1",
+	      "--timeout", "60", "-j");
 	assert_ends(&client, 0);
 	answer = json_loads(client.text, 0, NULL);
 	assert_non_null(answer);
@@ -206,7 +206,7 @@ static void two_hosts_make_a_run(void **state)
 	assert_true(json_object_size(json_object_get(answer, "peer_environment")) > 5);
 	json_decref(answer);
 	/* And the next, of another kind. */
-	START(&client, HERE_NS, "stream", "-H", THERE, "-l", "0.3", "--warm", "0", "-k");
+	START(&client, HERE_NS, "stream", "-H", THERE, "-l", "1", "--warm", "0", "-k");
 	assert_ends(&client, 0);
 	assert_part(client.text, "throughput_units=Mbit/s\n");
 	assert_part(client.text, "valid=1\n");
@@ -230,7 +230,7 @@ static void other_parameters_are_refused(void **state)
 	START(&client, HERE_NS, "rr", "-H", THERE, "-F", "4");
 	assert_ends(&client, 1);
 	assert_part(client.complaint, "timeout_ns is 500000000 on the server, and 1000000000 on");
-	START(&client, HERE_NS, "rr", "-H", THERE, "-F", "4", "--timeout", "0.5", "-l", "0.1",
+	START(&client, HERE_NS, "rr", "-H", THERE, "-F", "4", "--timeout", "0.5", "-l", "1",
 	      "--warm", "0");
 	assert_ends(&client, 0);
 	server_stop();
@@ -319,7 +319,7 @@ static void a_client_that_is_killed_makes_room(void **state)
 	kill(client.pid, SIGKILL);
 	assert_ends(&client, 128 + SIGKILL);
 	await_said(&server, HERE ": is gone in mid-run");
-	START(&client, HERE_NS, "rr", "-H", THERE, "-l", "0.1", "--warm", "0");
+	START(&client, HERE_NS, "rr", "-H", THERE, "-l", "1", "--warm", "0");
 	assert_ends(&client, 0);
 	server_stop();
 }
@@ -366,7 +366,7 @@ static pid_t child_await(pid_t pid)
 static void without_a_host_both_are_here(void **state)
 {
 	(void)state;
-	START_ALONE(&client, false, "rr", "-l", "0.2", "--warm", "0", "-F", "3", "-p", "50,75");
+	START_ALONE(&client, false, "rr", "-l", "1", "--warm", "0", "-F", "3", "-p", "50,75");
 	assert_ends(&client, 0);
 	assert_part(client.text, "rr: TCP, 3 flows");
 	assert_part(client.text, "p75");

@@ -112,11 +112,12 @@ static void phase_look(struct rr_worker *w)
 	if (phase == w->phase)
 		return;
 	w->phase = phase;
-	if (phase == RR_RUN)
-		counter_add(&w->running, 1);
 	if (phase == RR_RUN && w->client->open)
 		rr_arrivals_start(&w->arrivals, &w->client->config, w->number,
 				  w->client->config.threads, clock_now());
+	/* Behind it: what is due first is due before control goes on. */
+	if (phase == RR_RUN)
+		counter_add(&w->running, 1);
 }
 
 void rr_worker_tick(struct rr_worker *w)
