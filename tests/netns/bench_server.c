@@ -41,8 +41,9 @@ enum { THERE_NS, HERE_NS };
 /* A program, and what it said. */
 struct program {
 	pid_t pid;
+	bool runs;
 	int out, said;
-	char text[65536], complaint[8192];
+	char text[1 << 20], complaint[8192];
 };
 
 enum { NOBODY = 65534 };
@@ -74,6 +75,7 @@ static void program_start(struct program *p, int netns, bool as_nobody,
 		_exit(98);
 	}
 	assert_true(p->pid > 0);
+	p->runs = true;
 }
 
 #define START(p, ns, ...)                                                                          \
@@ -113,6 +115,7 @@ static int program_end(struct program *p)
 		if (clock_now() > deadline) {
 			kill(p->pid, SIGKILL);
 			waitpid(p->pid, &status, 0);
+			p->runs = false;
 			fail_msg("it does not end");
 		}
 		clock_sleep(NSEC_PER_MSEC);
@@ -121,6 +124,7 @@ static int program_end(struct program *p)
 	text_read(p->said, p->complaint, sizeof(p->complaint));
 	close(p->out);
 	close(p->said);
+	p->runs = false;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -162,6 +166,22 @@ static void assert_nothing_left(pid_t pid)
 }
 
 static struct program server, client;
+
+/* What a test that failed has left, so that the next ones do not fail for it. */
+static int programs_kill(void **state)
+{
+	struct program *const programs[] = {&client, &server};
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		if (!programs[i]->runs)
+			continue;
+		kill(programs[i]->pid, SIGKILL);
+		waitpid(programs[i]->pid, NULL, 0);
+		programs[i]->runs = false;
+	}
+	return 0;
+}
 
 static void server_listens(void)
 {
@@ -278,7 +298,7 @@ static void another_version_is_told(void **state)
 
 static void who_cannot_serve_says_why(void **state)
 {
-	struct program second;
+	static struct program second;
 
 	(void)state;
 	START(&server, THERE_NS, "server", "-A", THERE);
@@ -469,16 +489,17 @@ static int cleanup(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(two_hosts_make_a_run),
-		cmocka_unit_test(other_parameters_are_refused),
-		cmocka_unit_test(another_version_is_told),
-		cmocka_unit_test(who_cannot_serve_says_why),
-		cmocka_unit_test(a_server_that_is_killed_ends_the_run),
-		cmocka_unit_test(a_client_that_is_killed_makes_room),
-		cmocka_unit_test(nobody_there_is_told),
-		cmocka_unit_test(without_a_host_both_are_here),
-		cmocka_unit_test(a_server_of_its_own_that_is_killed_ends_the_run),
-		cmocka_unit_test(ctrl_c_shows_what_there_is),
+		cmocka_unit_test_teardown(two_hosts_make_a_run, programs_kill),
+		cmocka_unit_test_teardown(other_parameters_are_refused, programs_kill),
+		cmocka_unit_test_teardown(another_version_is_told, programs_kill),
+		cmocka_unit_test_teardown(who_cannot_serve_says_why, programs_kill),
+		cmocka_unit_test_teardown(a_server_that_is_killed_ends_the_run, programs_kill),
+		cmocka_unit_test_teardown(a_client_that_is_killed_makes_room, programs_kill),
+		cmocka_unit_test_teardown(nobody_there_is_told, programs_kill),
+		cmocka_unit_test_teardown(without_a_host_both_are_here, programs_kill),
+		cmocka_unit_test_teardown(a_server_of_its_own_that_is_killed_ends_the_run,
+					  programs_kill),
+		cmocka_unit_test_teardown(ctrl_c_shows_what_there_is, programs_kill),
 	};
 
 	if (unshare(CLONE_NEWNET)) {
