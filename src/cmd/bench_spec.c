@@ -9,6 +9,7 @@
 
 #include <lab/clock.h>
 #include <lab/load/peer.h>
+#include <lab/report/results.h>
 #include <lab/report/summary.h>
 #include <lab/run/experiment.h>
 
@@ -242,38 +243,66 @@ static json_t *set_json(const struct asked *asked)
 	return o;
 }
 
-/* How many runs count for nothing; *first is one of them. */
-static size_t runs_bad(const json_t *results, const json_t **first)
+static bool any_valid(const json_t *runs)
 {
 	const json_t *run;
-	size_t i, n = 0;
+	size_t i;
 
+	json_array_foreach(runs, i, run)
+	{
+		if (run_valid(run))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * What is to be said of results that are not whole: runs that failed, and those of a system under a
+ * workload that has no valid one. A generator that was late once is a note in the report.
+ */
+struct faults {
+	size_t n;
+	const json_t *first;
+	bool valid; /* there is a valid run */
+};
+
+static int faults_find(const json_t *results, struct faults *out)
+{
+	const json_t *run;
+	struct results of;
+	size_t i;
+
+	*out = (struct faults){0};
+	if (results_open(results, &of))
+		return complain("no memory");
 	json_array_foreach(json_object_get(results, "runs"), i, run)
 	{
-		if (json_is_true(json_object_get(run, "valid")))
+		bool failed = json_is_string(json_object_get(run, "error"));
+
+		out->valid |= run_valid(run);
+		if (!failed &&
+		    any_valid(results_runs(&of, text_of(run, "system"), text_of(run, "workload"))))
 			continue;
-		if (!n++)
-			*first = run;
+		if (!out->n++)
+			out->first = run;
 	}
-	return n;
+	results_close(&of);
+	return DONE;
 }
 
 /* The first that went wrong is named, the others are counted. */
-static int runs_judge(const json_t *results)
+static int faults_tell(const json_t *results, const struct faults *faults)
 {
-	const json_t *bad;
-	size_t n = runs_bad(results, &bad);
 	const char *why;
 
-	if (!n)
+	if (!faults->n)
 		return DONE;
-	why = json_string_value(json_object_get(bad, "error"));
-	why = why ? why : json_string_value(json_object_get(bad, "invalid"));
-	return complain("%zu of %zu runs %s; the first, %s with %s: %s", n,
+	why = json_string_value(json_object_get(faults->first, "error"));
+	why = why ? why : json_string_value(json_object_get(faults->first, "invalid"));
+	return complain("%zu of %zu runs %s; the first, %s with %s: %s", faults->n,
 			json_array_size(json_object_get(results, "runs")),
-			n == 1 ? "has no valid figures" : "have no valid figures",
-			json_string_value(json_object_get(bad, "system")),
-			json_string_value(json_object_get(bad, "workload")),
+			faults->n == 1 ? "has no valid figures" : "have no valid figures",
+			text_of(faults->first, "system"), text_of(faults->first, "workload"),
 			why ? why : "it is not said why");
 }
 
@@ -299,7 +328,7 @@ static int results_tell(const struct asked *asked, json_t *results, struct bench
 			bool canceled)
 {
 	size_t runs = json_array_size(json_object_get(results, "runs"));
-	const json_t *ignored;
+	struct faults faults;
 	int rc;
 
 	if (canceled && !runs) {
@@ -309,10 +338,10 @@ static int results_tell(const struct asked *asked, json_t *results, struct bench
 		return STOPPED + stop;
 	}
 	rc = results_print(asked, results);
+	if (faults_find(results, &faults))
+		rc = FAILED;
 	if (output) {
-		bool valid = runs_bad(results, &ignored) < runs;
-
-		if (bench_output_write(output, results, canceled || !valid) != DONE)
+		if (bench_output_write(output, results, canceled || !faults.valid) != DONE)
 			rc = FAILED;
 		else if (!asked->json)
 			printf("\n%s/report.html\n", output->path);
@@ -322,7 +351,7 @@ static int results_tell(const struct asked *asked, json_t *results, struct bench
 			 output ? "in " : "above", output ? output->path : "");
 		return STOPPED + stop;
 	}
-	return rc == DONE ? runs_judge(results) : rc;
+	return rc == DONE ? faults_tell(results, &faults) : rc;
 }
 
 static int spec_go(const struct asked *asked, const struct spec *spec, const json_t *command,

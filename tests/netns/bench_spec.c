@@ -105,9 +105,9 @@ static double number(const json_t *o, const char *a, const char *b, const char *
 static void run_check(const json_t *run)
 {
 	static const char *const keys[] = {
-		"system", "workload",	 "repeat", "order",    "started_s", "valid",  "invalid",
-		"error",  "duration_s",	 "counts", "rates",    "latency",   "series", "steps",
-		"server", "antagonists", "cpu",	   "peer_cpu", "threads",   NULL};
+		"system", "workload", "repeat",	     "order",  "started_s", "valid",   "invalid",
+		"late",	  "error",    "duration_s",  "counts", "rates",	    "latency", "series",
+		"steps",  "server",   "antagonists", "cpu",    "peer_cpu",  "threads", NULL};
 	static const char *const cpu[] = {
 		"parties",    "threads",      "total_s",	  "cores_used",
 		"cores_busy", "others_s",     "ns_per_operation", "operations",
@@ -252,6 +252,33 @@ static void only_some_systems(void **state)
 	assert_int_equal(shell("%s bench %s --list", lab_run_napier, file), 0);
 	assert_non_null(strstr(output, "Systems:\n  a-1  a-1\n"));
 	assert_non_null(strstr(output, "Workloads:\n  w    w\n"));
+}
+
+/* Nobody can keep such a rate. */
+static void late_generators_are_taken_again(void **state)
+{
+	json_t *results, *runs, *run;
+	size_t i;
+
+	(void)state;
+	spec_write(SHORT "workloads = { w = { kind = \"stream\"; protocol = \"udp\"; batch = 1;\n"
+			 "rate = 100000000; }; };\nsystems = { a = { }; };\n");
+	assert_int_equal(shell("%s bench %s --quick -j --set quick.duration=400ms 2>%s/err",
+			       lab_run_napier, file, dir),
+			 1);
+	results = json_loads(output, 0, NULL);
+	assert_non_null(results);
+	runs = json_object_get(results, "runs");
+	assert_int_equal(json_array_size(runs), 6);
+	json_array_foreach(runs, i, run)
+	{
+		assert_true(json_is_false(json_object_get(run, "valid")));
+		assert_true(json_is_true(json_object_get(run, "late")));
+		assert_int_equal(json_integer_value(json_object_get(run, "repeat")), i / 3);
+	}
+	assert_non_null(strstr(output, "4 runs were taken again"));
+	json_decref(results);
+	assert_int_equal(shell("grep -q '6 of 6 runs have no valid figures' %s/err", dir), 0);
 }
 
 static json_t *results_of(const char *directory)
@@ -450,6 +477,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(complete),
 		cmocka_unit_test(table_and_report),
 		cmocka_unit_test(only_some_systems),
+		cmocka_unit_test(late_generators_are_taken_again),
 		cmocka_unit_test(results_are_not_replaced_unasked),
 		cmocka_unit_test(interrupted),
 		cmocka_unit_test(killed),

@@ -129,7 +129,7 @@ struct load_ops {
 	void (*client_progress)(const void *client, struct load_progress *out);
 	/*
 	 * Ends what client_measure began, also early; awaits what is under way up to the time-out;
-	 * *result is a run's "valid", "invalid", "duration_s", "counts", "rates", "latency",
+	 * *result is a run's "valid", "invalid", "late", "duration_s", "counts", "rates", "latency",
 	 * "series", "steps" as docs/results.md has them. Frees the client, whatever it returns.
 	 * result NULL: throw it away. -ECONNRESET and the like: the server died; the result is
 	 * there all the same, invalid.

@@ -117,13 +117,18 @@ static json_t *rate_json(uint64_t n, int64_t duration)
 	return duration > 0 ? json_real((double)n * 1e9 / (double)duration) : json_null();
 }
 
+static bool is_late(const struct rr_stats *s)
+{
+	return s->late >= HISTOGRAM_ABOVE_MIN && s->late * RR_LATE_SHARE > s->started;
+}
+
 static json_t *invalid_json(const struct rr_stats *s, const struct rr_run *run)
 {
 	if (run->why)
 		return json_sprintf("the server went away: %s", run->why);
 	if (run->duration <= 0)
 		return json_string("nothing was measured: it was stopped before");
-	if (s->late >= HISTOGRAM_ABOVE_MIN && s->late * RR_LATE_SHARE > s->started)
+	if (is_late(s))
 		return json_sprintf("the generator was late: %.1f%% of its requests left more than "
 				    "%d us after they were due, though they could be sent; give it "
 				    "more threads or CPUs, client_spins, or a lower rate",
@@ -146,8 +151,9 @@ json_t *rr_stats_json(const struct rr_stats *s, const struct rr_run *run)
 		json_object_set_new(rates, "offered", rate_json(s->started, run->duration));
 		json_object_set_new(latency, "response", latency_json(&s->response, s->lost));
 	}
-	return json_pack("{s:b, s:o, s:f, s:o, s:o, s:o, s:o, s:[]}", "valid",
-			 json_is_null(invalid), "invalid", invalid, "duration_s",
-			 (double)run->duration / 1e9, "counts", counts_json(s, run), "rates", rates,
-			 "latency", latency, "series", series_json(s, run), "steps");
+	return json_pack("{s:b, s:o, s:b, s:f, s:o, s:o, s:o, s:o, s:[]}", "valid",
+			 json_is_null(invalid), "invalid", invalid, "late", is_late(s),
+			 "duration_s", (double)run->duration / 1e9, "counts", counts_json(s, run),
+			 "rates", rates, "latency", latency, "series", series_json(s, run),
+			 "steps");
 }

@@ -348,6 +348,12 @@ static void tcp_counts_add(const struct rrul *r, json_t *counts)
 			    count(known, sent > received ? sent - received : 0));
 }
 
+static bool is_late(const json_t *counts)
+{
+	return json_integer_value(json_object_get(counts, "late_sends")) * LATE_SHARE >
+	       json_integer_value(json_object_get(counts, "sent"));
+}
+
 static const char *why_invalid(const struct rrul *r, const json_t *client, const json_t *server,
 			       const json_t *counts, const char *died, char *text, size_t size)
 {
@@ -361,7 +367,7 @@ static const char *why_invalid(const struct rrul *r, const json_t *client, const
 		return "no probe was sent: probe_rate is too low for the duration";
 	if (r->end[RRUL_IDLE] == r->end[RRUL_LOAD])
 		return "there was no load: idle is as long as the whole duration";
-	if (late * LATE_SHARE <= sent)
+	if (!is_late(counts))
 		return NULL;
 	snprintf(text, size,
 		 "the sender was late: %.1f%% of the probes left more than %.0f us after they were "
@@ -409,9 +415,9 @@ json_t *rrul_result(const struct stream_plan *plan, const struct rrul_probe *pro
 	for (unsigned step = 0; step < RRUL_STEPS; step++)
 		json_array_append_new(steps, step_json(&r, step));
 	why = why_invalid(&r, client, server, counts, died, text, sizeof(text));
-	o = json_pack("{sb ss? sf so so so so so so}", "valid", !why, "invalid", why, "duration_s",
-		      (double)r.until / 1e9, "counts", counts, "rates", rates_json(&r), "latency",
-		      latencies_json(&r), "series", series_json(&r), "steps", steps, "notes",
-		      notes_json(&r, counts));
+	o = json_pack("{sb ss? sb sf so so so so so so}", "valid", !why, "invalid", why, "late",
+		      is_late(counts), "duration_s", (double)r.until / 1e9, "counts", counts,
+		      "rates", rates_json(&r), "latency", latencies_json(&r), "series",
+		      series_json(&r), "steps", steps, "notes", notes_json(&r, counts));
 	return o;
 }

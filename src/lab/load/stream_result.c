@@ -297,6 +297,11 @@ static json_t *latency_gather(const struct ways *ways)
 	return o;
 }
 
+static bool is_late(const struct stream_plan *plan, const struct stream_both *all)
+{
+	return plan->protocol == LOAD_UDP && all->sent.late_sends * LATE_SHARE > all->sent.messages;
+}
+
 static const char *why_invalid(const struct stream_plan *plan, const struct stream_both *all,
 			       const json_t *client, const json_t *server, const char *died,
 			       char *text, size_t size)
@@ -307,7 +312,7 @@ static const char *why_invalid(const struct stream_plan *plan, const struct stre
 		return why;
 	if (!all->sent.bytes)
 		return "nothing was sent";
-	if (plan->protocol != LOAD_UDP || all->sent.late_sends * LATE_SHARE <= all->sent.messages)
+	if (!is_late(plan, all))
 		return NULL;
 	snprintf(text, size,
 		 "the sender was late: %.1f%% of its datagrams left more than %.0f us after they "
@@ -334,7 +339,8 @@ json_t *stream_result(const struct stream_plan *plan, const json_t *client, cons
 	if (plan->config->rate > 0)
 		json_object_set_new(rates, "offered", json_real(plan->config->rate * ways.n));
 	why = why_invalid(plan, &all, client, server, died, text, sizeof(text));
-	o = json_pack("{sb ss? sf so so so so so}", "valid", !why, "invalid", why, "duration_s",
+	o = json_pack("{sb ss? sb sf so so so so so}", "valid", !why, "invalid", why, "late",
+		      is_late(plan, &all), "duration_s",
 		      (double)json_integer_value(json_object_get(client, "until_ns")) / 1e9,
 		      "counts", counts, "rates", rates, "latency", latency_gather(&ways), "series",
 		      series_json(plan, &ways, client), "steps", steps_json(plan, &ways, client));

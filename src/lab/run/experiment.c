@@ -9,6 +9,12 @@
 #include "lab/run/results.h"
 #include "lab/run/turn.h"
 
+/*
+ * A generator that was late says nothing of the system, and mostly it is a matter of the moment: of
+ * another program's, or of the machine's below this one. So the run is taken again, at once.
+ */
+enum { TAKES = 3 };
+
 /* What setting up and taking down takes, until it is known. */
 #define OVERHEAD 0.4
 
@@ -18,6 +24,7 @@ struct experiment {
 	const struct spec_length *length;
 	struct topology topology;
 	struct experiment_progress progress;
+	unsigned again; /* runs */
 	int64_t begun;
 	json_t *results;
 	/* By system: bits of the workloads that it cannot run here, and why. */
@@ -95,7 +102,9 @@ static void skipped_tell(struct experiment *x)
 			free(x->why[s][w]);
 }
 
-static int turn(struct experiment *x, unsigned s, unsigned w, unsigned repeat, struct error *err)
+/* *late: it is to be taken again. */
+static int take(struct experiment *x, unsigned s, unsigned w, unsigned repeat, bool *late,
+		struct error *err)
 {
 	const struct spec_system *system = &x->spec->system[s];
 	const struct spec_workload *workload = &x->spec->workload[w];
@@ -118,16 +127,29 @@ static int turn(struct experiment *x, unsigned s, unsigned w, unsigned repeat, s
 		results_system_fill(x->results, s, result.system);
 	if (result.peer_environment)
 		json_object_set(x->results, "peer_environment", result.peer_environment);
+	*late = !ret && json_is_true(json_object_get(result.run, "late")) &&
+		!json_object_get(result.run, "error");
 	if (!ret)
 		results_run_add(x->results, system->key, workload->key, repeat, started,
 				result.run);
 	turn_free(&result);
-	if (ret == -EOPNOTSUPP) {
-		skip(x, s, w, err->text);
-		ret = 0;
-	} else if (!ret) {
-		x->progress.done++;
+	if (ret != -EOPNOTSUPP)
+		return ret;
+	skip(x, s, w, err->text);
+	return 0;
+}
+
+static int turn(struct experiment *x, unsigned s, unsigned w, unsigned repeat, struct error *err)
+{
+	bool late = true;
+	int ret = 0;
+
+	for (unsigned n = 0; n < TAKES && late && !ret; n++) {
+		ret = take(x, s, w, repeat, &late, err);
+		x->again += n > 0;
 	}
+	if (!ret && runs(x, s, w))
+		x->progress.done++;
 	x->progress.total = x->progress.done > runs_count(x) ? x->progress.done : runs_count(x);
 	return ret;
 }
@@ -183,6 +205,11 @@ int experiment_run(const struct spec *spec, const struct experiment_plan *plan, 
 	x->progress.total = runs_count(x);
 	ret = rounds(x, err);
 	skipped_tell(x);
+	if (x->again)
+		results_note(x->results,
+			     "%u run%s taken again, as the generator had been late: those before "
+			     "are invalid, and are kept.",
+			     x->again, x->again == 1 ? " was" : "s were");
 	results_end(x->results, seconds(clock_now() - x->begun), ret == -ECANCELED);
 	topology_close(&x->topology);
 	*results = x->results;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * experiment: runs a specification: every system under every workload, in rounds forth and back
- * (ABBA), and gathers the results (docs/results.md).
+ * (ABBA), and gathers the results (docs/results.md). A run whose generator was late is taken again,
+ * up to twice.
  */
 #ifndef LAB_RUN_EXPERIMENT_H
 #define LAB_RUN_EXPERIMENT_H

@@ -169,9 +169,10 @@ bool results_system_skip(json_t *results, const struct spec *spec, unsigned syst
 void results_run_add(json_t *results, const char *system, const char *workload, unsigned repeat,
 		     double started, json_t *run)
 {
-	static const char *const keys[] = {
-		"valid",  "invalid", "error",  "duration_s",  "counts", "rates",    "latency",
-		"series", "steps",   "server", "antagonists", "cpu",	"peer_cpu", "threads"};
+	static const char *const keys[] = {"valid",	 "invalid",  "late",   "error",
+					   "duration_s", "counts",   "rates",  "latency",
+					   "series",	 "steps",    "server", "antagonists",
+					   "cpu",	 "peer_cpu", "threads"};
 	json_t *all = json_object_get(results, "runs");
 
 	json_object_set_new(run, "system", json_string(system));
