@@ -423,7 +423,7 @@ void report_table(const json_t *results, FILE *out)
 {
 	unsigned columns = lines_columns(out);
 	struct results of;
-	json_t *sentences;
+	json_t *findings, *trust;
 
 	if (results_open(results, &of)) {
 		fputs("(out of memory: no table)\n", out);
@@ -438,8 +438,11 @@ void report_table(const json_t *results, FILE *out)
 	lines_print(json_object_get(results, "scaled"), "Scaled: ", columns, out);
 	lines_print(json_object_get(results, "notes"), "Note: ", columns, out);
 	fputc('\n', out);
-	sentences = results_sentences(&of);
-	lines_print(sentences, "", columns, out);
-	json_decref(sentences);
+	findings = results_findings(&of);
+	trust = results_trust(&of);
+	lines_print(findings, "", columns, out);
+	lines_print(trust, "", columns, out);
+	json_decref(findings);
+	json_decref(trust);
 	results_close(&of);
 }

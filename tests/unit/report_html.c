@@ -96,7 +96,8 @@ static unsigned count(const char *text, const char *words)
 static void everything_is_in_the_page(void **state)
 {
 	static const char *const said[] = {
-		"<h2>Summary</h2>",
+		"<h2>What it showed</h2>",
+		"<h2>How far to believe it</h2>",
 		"<h2>At a glance</h2>",
 		"a: one core",
 		"napier, busy-poll",

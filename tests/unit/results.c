@@ -154,11 +154,13 @@ static void sentences_say_better_and_worse(void **state)
 	assert_said(sentences, "transactions/s against A's 15/s. Better with B (2.00x");
 	assert_said(sentences, "Not equal cores: B (1.50); against A (1.00)");
 	json_decref(sentences);
-	sentences = results_sentences(&results);
+	sentences = results_trust(&results);
 	assert_said(sentences, "2 systems under 1 workload: 5 runs");
 	assert_said(sentences, "1 invalid");
 	assert_said(sentences, "1 failed");
 	assert_said(sentences, "1 system could not be had");
+	json_decref(sentences);
+	sentences = results_findings(&results);
 	assert_said(sentences, "Of 2 comparisons");
 	json_decref(sentences);
 	results_close(&results);
@@ -179,7 +181,7 @@ static void what_is_missing_breaks_nothing(void **state)
 		assert_int_equal(results_open(o, &results), 0);
 		for (unsigned g = 0; g < results.groups; g++)
 			json_decref(group_sentences(&results, &results.group[g]));
-		sentences = results_sentences(&results);
+		sentences = results_trust(&results);
 		assert_said(sentences, "No run is valid");
 		json_decref(sentences);
 		results_close(&results);

@@ -56,7 +56,7 @@ static void environment_fact(const struct page *page, const char *what, const ch
 	}
 }
 
-static void facts_put(const struct page *page)
+void html_facts(const struct page *page)
 {
 	static const char *const cpu[] = {"cpu.model", "cpu.name", NULL};
 	static const char *const cpus[] = {"cpu.online_n", "cpu.cpus", NULL};
@@ -123,7 +123,6 @@ static void header_put(const struct page *page)
 		html_element(page->out, "p class=\"question\"", text_of(results, "question"));
 	if (*text_of(results, "source"))
 		html_element(page->out, "p class=\"source\"", text_of(results, "source"));
-	facts_put(page);
 	nav_put(page);
 	fputs("</header>\n<main>\n", page->out);
 }

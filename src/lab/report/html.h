@@ -69,6 +69,7 @@ extern const char page_style[], page_script[], page_script_hash[];
 
 /* Sections, in the page's order. */
 void html_summary(const struct page *page);			     /* html_summary.c */
+void html_facts(const struct page *page);			     /* html.c: when and where */
 void html_glance(const struct page *page);			     /* html_summary.c */
 void html_groups(const struct page *page);			     /* html_tables.c */
 void html_bars(const struct page *page, const struct group *group);  /* html_bars.c */

@@ -12,6 +12,7 @@
 
 enum {
 	POINTS_MAX = 800,
+	POINTS_LEAST = 4, /* of a course in time */
 	TRACES_MAX = 2 * RESULTS_SYSTEMS_MAX,
 	WIDTH = 500,
 	LATENCY_HEIGHT = 380,
@@ -392,12 +393,22 @@ static void time_trace(struct traces *all, const json_t *run, const json_t *valu
 	all->n += trace->n > 0;
 }
 
+/* Of a short run there may be one interval or two: a line between them says nothing. */
+static bool has_course(const struct traces *all)
+{
+	for (unsigned t = 0; t < all->n; t++) {
+		if (all->trace[t].n >= POINTS_LEAST)
+			return true;
+	}
+	return false;
+}
+
 static unsigned time_plot(struct page *page, const struct traces *all, bool latency)
 {
 	FILE *script = page->plots.script;
 	unsigned number;
 
-	if (!all->n || !(all->top > 0))
+	if (!has_course(all) || !(all->top > 0))
 		return NO_PLOT;
 	number = plot_add(page, all, TIME_HEIGHT);
 	if (number == NO_PLOT)

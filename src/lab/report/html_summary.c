@@ -4,21 +4,32 @@
 
 #include "lab/report/html.h"
 
+/* The first thing to be seen: the findings, and beside them what they are worth. */
 void html_summary(const struct page *page)
 {
-	json_t *sentences = results_sentences(page->results);
+	json_t *findings = results_findings(page->results);
+	json_t *trust = results_trust(page->results);
 
-	fputs("<section id=\"summary\"><h2>Summary</h2>\n", page->out);
+	fputs("<section id=\"summary\">\n", page->out);
 	if (json_is_true(json_object_get(page->results->json, "partial")))
 		fputs("<p class=\"banner\">Stopped before its end: not all was measured as often "
 		      "as "
 		      "meant.</p>\n",
 		      page->out);
-	fputs("<ul>\n", page->out);
-	html_lines(page->out, sentences, "li");
+	fputs("<div class=\"answer\">\n", page->out);
+	if (json_array_size(findings)) {
+		fputs("<div><h2>What it showed</h2>\n<ul>\n", page->out);
+		html_lines(page->out, findings, "li");
+		fputs("</ul></div>\n", page->out);
+	}
+	fputs("<div><h2>How far to believe it</h2>\n<ul>\n", page->out);
+	html_lines(page->out, trust, "li");
 	html_lines(page->out, json_object_get(page->results->json, "notes"), "li");
-	fputs("</ul></section>\n", page->out);
-	json_decref(sentences);
+	fputs("</ul></div>\n</div>\n", page->out);
+	html_facts(page);
+	fputs("</section>\n", page->out);
+	json_decref(findings);
+	json_decref(trust);
 }
 
 static const struct group *group_of(const struct results *results, const json_t *workload,
@@ -56,7 +67,7 @@ static void glance_cell(const struct page *page, const json_t *workload, const j
 
 	fputs("<td>", page->out);
 	if (!group)
-		fputs("<span class=\"none\">not measured</span>", page->out);
+		fputs("<span class=\"none\">–</span>", page->out);
 	else if (group->base == system)
 		fputs("<span class=\"none\">base</span>", page->out);
 	else if (!results_typical(page->results, text_of(system, "key"), group))
@@ -85,7 +96,8 @@ void html_glance(const struct page *page)
 	fputs("<section id=\"glance\"><h2>At a glance</h2>\n<p>Each against the base of its "
 	      "scenario: "
 	      "the ratio of the medians. p99 is of latency and CPU is time per operation: less is "
-	      "better; of rate more is. <em>None</em>: the interval of the ratio has 1 in it.</p>\n"
+	      "better; of rate more is. <em>None</em>: the interval of the ratio has 1 in it. –: "
+	      "was not run.</p>\n"
 	      "<div class=\"scroll\"><table class=\"glance\"><thead><tr><th>system</th>",
 	      page->out);
 	json_array_foreach(workloads, w, workload)

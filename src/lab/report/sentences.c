@@ -393,31 +393,26 @@ static void balance_sentences(const struct results *results, json_t *sentences)
 			     balance.compared);
 }
 
-static void sure_sentence(const struct results *results, const struct census *census,
-			  json_t *sentences)
+json_t *results_findings(const struct results *results)
 {
+	json_t *sentences = json_array();
 	unsigned count[4] = {0}, all = 0;
 
 	verdicts_count(results, count);
 	for (unsigned i = 0; i < 4; i++)
 		all += count[i];
 	if (!all)
-		return;
+		return sentences;
+	balance_sentences(results, sentences);
 	sentence_add(sentences,
 		     "Of %u comparisons with the base of their scenario (p99, rate, CPU per "
 		     "operation), %u are better, %u worse, %u show no difference%s.",
 		     all, count[VERDICT_BETTER], count[VERDICT_WORSE], count[VERDICT_NONE],
 		     count[VERDICT_UNKNOWN] ? ", and the rest cannot be told" : "");
-	balance_sentences(results, sentences);
-	/* With fewer a note of summary_add says what an interval is worth. */
-	if (census->least >= 6)
-		sentence_add(sentences,
-			     "Medians of %u to %u valid repeats, with 95%% bootstrap intervals; a "
-			     "difference whose interval has 1 in it is none.",
-			     census->least, census->most);
+	return sentences;
 }
 
-json_t *results_sentences(const struct results *results)
+json_t *results_trust(const struct results *results)
 {
 	json_t *sentences = json_array();
 	struct census census = {0};
@@ -432,7 +427,12 @@ json_t *results_sentences(const struct results *results)
 		sentence_add(sentences, "No run is valid, so nothing can be said.");
 		return sentences;
 	}
-	sure_sentence(results, &census, sentences);
+	/* With fewer a note of summary_add says what an interval is worth. */
+	if (census.least >= 6)
+		sentence_add(sentences,
+			     "Medians of %u to %u valid repeats, with 95%% bootstrap intervals; a "
+			     "difference whose interval has 1 in it is none.",
+			     census.least, census.most);
 	if (census.others > DISTURBED)
 		sentence_add(sentences,
 			     "Other programs used up to %.2f CPUs meanwhile (%s under %s): run it "

@@ -38,9 +38,11 @@ unsigned key_metrics(const struct group *group, char path[KEY_METRICS_MAX][RESUL
 
 /*
  * Arrays of sentences, for json_decref. Of a group: what is better and worse than its base, at
- * which cost, and whether as many cores were used. Of all: how much was measured, how sure it is.
+ * which cost, and whether as many cores were used. Of all: what was found, the most striking
+ * first; and how much was measured, and what speaks against it.
  */
 json_t *group_sentences(const struct results *results, const struct group *group);
-json_t *results_sentences(const struct results *results);
+json_t *results_findings(const struct results *results);
+json_t *results_trust(const struct results *results);
 
 #endif
