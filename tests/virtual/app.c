@@ -36,10 +36,7 @@ static void end(struct application *app)
 
 static void set(struct application *app, const struct queue_settings *settings)
 {
-	struct error err = {0};
-
-	if (engine_queue_set(app->s.engine, "a", -1, settings, NULL, &err))
-		fail_msg("%s", err.text);
+	scene_set(&app->s, "a", -1, *settings);
 	scene_run(&app->s, 100 * NSEC_PER_USEC);
 }
 
@@ -565,7 +562,7 @@ static void threads_switch(void **state)
 	(void)state;
 	scene_begin(&t.s, false, 0, POLLER_APP);
 	assert_int_equal(engine_context_open(t.s.engine, &t.context), 0);
-	assert_int_equal(engine_queue_set(t.s.engine, "a", -1, &settings, NULL, NULL), 0);
+	scene_set(&t.s, "a", -1, settings);
 	source.port = t.s.a;
 	sink.port = t.s.b;
 	sink_start(&sink);
@@ -574,13 +571,8 @@ static void threads_switch(void **state)
 	await(&t, has_found);
 	settings.poller_set = true;
 	for (int i = 0; i < 40; i++) {
-		int rc = -ETIMEDOUT;
-
-		/* A second is much, but a busy host may not run a thread for as long. */
 		settings.poller = (enum poller)(i % 2 ? POLLER_APP : i / 2 % POLLER_MAX);
-		for (int k = 0; rc == -ETIMEDOUT && k < 30; k++)
-			rc = engine_queue_set(t.s.engine, "a", -1, &settings, NULL, NULL);
-		assert_int_equal(rc, 0);
+		scene_set(&t.s, "a", -1, settings);
 		if (i == 20) { /* it ends, with all that it was in the middle of */
 			thread_end(&t);
 			thread_start(&t);

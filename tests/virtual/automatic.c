@@ -441,16 +441,6 @@ static void is_set_to_what_it_begins(void **state)
 	switching_end(&s);
 }
 
-/* A busy machine may not run a poller for a second: then all is as it was, and asked again. */
-static void set_patiently(struct scene *s, const char *port, const struct queue_settings *set)
-{
-	int rc = -ETIMEDOUT;
-
-	for (int i = 0; rc == -ETIMEDOUT && i < 60; i++)
-		rc = engine_queue_set(s->engine, port, -1, set, NULL, NULL);
-	assert_int_equal(rc, 0);
-}
-
 /* With real threads: it looks and switches while control does, and while packets circle. */
 static void on_the_host(void **state)
 {
@@ -469,12 +459,12 @@ static void on_the_host(void **state)
 		set.poller = (enum poller)(i / 3 % POLLER_MAX);
 		set.weight = 1 + (uint32_t)i;
 		scene_run(&s, 37 * NSEC_PER_MSEC);
-		set_patiently(&s, one->name, &set);
+		scene_set(&s, one->name, -1, set);
 		if (i % 5 == 0) {
 			assert_int_equal(napi_disable(one->queue[0].napi, 60 * NSEC_PER_SEC), 0);
 			assert_int_equal(napi_enable(one->queue[0].napi), 0);
 		}
-		set_patiently(&s, one->name, &automatic);
+		scene_set(&s, one->name, -1, automatic);
 	}
 	scene_run(&s, 3 * NSEC_PER_SEC);
 	for (int i = 0; i < 2; i++)

@@ -31,9 +31,9 @@ static void case_17_own_last(void **state)
 
 		scene_trace(wake_note, &wakes);
 		steer_begin(&s, true, 11, POLLER_SOFTIRQ);
-		steer_set(&s, "backlog", -1, thread);
-		steer_set(&s, "a", 0, (struct queue_settings){.cpu_set = true, .cpu = own});
-		steer_set(&s, "a", -1, rps("0-3"));
+		scene_set(&s, "backlog", -1, thread);
+		scene_set(&s, "a", 0, (struct queue_settings){.cpu_set = true, .cpu = own});
+		scene_set(&s, "a", -1, rps("0-3"));
 		scene_run(&s, SETTLE);
 		wakes.n = 0;
 		source = source_by_hand(&s, 0, FLOWS);
@@ -57,7 +57,7 @@ static void case_17_seed(enum poller poller)
 
 		steer_begin(&s, true, seed, poller);
 		watch(&watcher, &s);
-		steer_set(&s, "a", -1, rps("0-3"));
+		scene_set(&s, "a", -1, rps("0-3"));
 		load_start(&load, &s, (struct source){.count = 3000, .burst = 40});
 		load_end(&load, &s);
 		assert_int_equal(watcher.forgotten, 0);
@@ -79,7 +79,7 @@ static void case_19_full(enum poller poller)
 	struct scene s;
 
 	scene_begin_cpus(&s, true, 5, CPUS, config);
-	steer_set(&s, "a", -1, rps("2"));
+	scene_set(&s, "a", -1, rps("2"));
 	backlog_disable(&s, 2);
 	source = source_by_hand(&s, 0, FLOWS);
 	source_send(&s, &source, 99);
@@ -121,7 +121,7 @@ static void kicked_though_dropped(enum poller poller)
 	struct scene s;
 
 	scene_begin_cpus(&s, true, 5, CPUS, config);
-	steer_set(&s, "a", -1, rps("2"));
+	scene_set(&s, "a", -1, rps("2"));
 	sink = (struct sink){.scene = &s, .port = s.b};
 	sink_start(&sink);
 	source = source_by_hand(&s, 0, FLOWS);
@@ -150,7 +150,7 @@ static void case_19_limit(enum poller poller)
 	struct scene s;
 
 	scene_begin_cpus(&s, true, 5, CPUS, config);
-	steer_set(&s, "a", -1, rps("2"));
+	scene_set(&s, "a", -1, rps("2"));
 	backlog_disable(&s, 2);
 	large = source_by_hand(&s, 1, 1);
 	small = source_by_hand(&s, 2, 1);
@@ -190,7 +190,7 @@ static void max_backlog_is_live(enum poller poller)
 	struct scene s;
 
 	steer_begin(&s, true, 6, poller);
-	steer_set(&s, "a", -1, rps("2"));
+	scene_set(&s, "a", -1, rps("2"));
 	backlog_disable(&s, 2);
 	source = source_by_hand(&s, 0, FLOWS);
 	source_send(&s, &source, 500);
@@ -232,8 +232,8 @@ static void ports_share(enum poller poller)
 	steer_begin(&s, true, 12, poller);
 	d = scene_port(&s, "d,queues=4", NULL);
 	c = scene_port(&s, "c", d);
-	steer_set(&s, "a", -1, rps("3"));
-	steer_set(&s, "c", -1, rps("3"));
+	scene_set(&s, "a", -1, rps("3"));
+	scene_set(&s, "c", -1, rps("3"));
 	backlog_disable(&s, 3);
 	first = source_by_hand(&s, 0, FLOWS);
 	second = source_by_hand(&s, 0, FLOWS);
@@ -273,8 +273,8 @@ static void purged(enum poller poller)
 	steer_begin(&s, true, 8, poller);
 	d = scene_port(&s, "d", NULL);
 	c = scene_port(&s, "c", d);
-	steer_set(&s, "a", -1, rps("1"));
-	steer_set(&s, "c", -1, rps("1,2"));
+	scene_set(&s, "a", -1, rps("1"));
+	scene_set(&s, "c", -1, rps("1,2"));
 	backlog_disable(&s, 1);
 	backlog_disable(&s, 2);
 	gone = source_by_hand(&s, 0, FLOWS);
@@ -324,7 +324,7 @@ static void removed_at_work(enum poller poller)
 		uint64_t out = 0;
 
 		steer_begin(&s, true, seed, poller);
-		steer_set(&s, "a", -1, rps("0-3"));
+		scene_set(&s, "a", -1, rps("0-3"));
 		load_start(&load, &s, (struct source){.count = 2000, .burst = 1 + seed % 60});
 		source_stop(&load.source);
 		assert_int_equal(engine_port_remove(s.engine, s.a, NULL), 0);

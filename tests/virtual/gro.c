@@ -24,10 +24,8 @@ static void merge_on(struct scene *s, uint32_t timeout_ns)
 		.gro_flush_timeout_set = timeout_ns > 0,
 		.gro_flush_timeout = timeout_ns,
 	};
-	struct error err;
 
-	if (engine_queue_set(s->engine, "a", -1, &settings, NULL, &err))
-		fail_msg("%s", err.text);
+	scene_set(s, "a", -1, settings);
 }
 
 static void scene_one(struct scene *s, enum poller poller)

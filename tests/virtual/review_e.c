@@ -112,18 +112,12 @@ static struct port *probe_add(struct scene *s)
 
 static void poller_set(struct scene *s, const char *port, enum poller poller)
 {
-	struct queue_settings settings = {.poller_set = true, .poller = poller};
-	struct error err = {0};
-
-	if (engine_queue_set(s->engine, port, -1, &settings, NULL, &err))
-		fail_msg("%s", err.text);
+	scene_set(s, port, -1, (struct queue_settings){.poller_set = true, .poller = poller});
 }
 
 static void cpu_set_to(struct scene *s, const char *port, unsigned cpu)
 {
-	struct queue_settings settings = {.cpu_set = true, .cpu = cpu};
-
-	assert_int_equal(engine_queue_set(s->engine, port, -1, &settings, NULL, NULL), 0);
+	scene_set(s, port, -1, (struct queue_settings){.cpu_set = true, .cpu = cpu});
 }
 
 /* A machine that counts the wake-ups that the engine asks for. */

@@ -2,6 +2,7 @@
 #include "scene.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <stdatomic.h>
 
 #include <core/checksum.h>
@@ -347,13 +348,27 @@ void scene_polled(struct scene *scene, struct port *port, uint64_t before)
 		fail_msg("port %s is not polled", port->name);
 }
 
+void scene_set(struct scene *scene, const char *port, int queue, struct queue_settings settings)
+{
+	int64_t end = machine_now(scene->machine) + 60 * NSEC_PER_SEC;
+	bool virtual = !machine_tid(scene->machine);
+	struct error err = {0};
+	int rc;
+
+	do
+		rc = engine_queue_set(scene->engine, port, queue, &settings, NULL, &err);
+	while (rc == -ETIMEDOUT && !virtual && machine_now(scene->machine) < end);
+	if (rc)
+		fail_msg("%s", err.text);
+}
+
 void scene_end(struct scene *scene)
 {
 	struct error err = {0};
 
 	app_stop(scene);
 	machine_wait(scene->machine, held_none, scene,
-		     machine_now(scene->machine) + 5 * NSEC_PER_SEC);
+		     machine_now(scene->machine) + 60 * NSEC_PER_SEC);
 	for (uint32_t i = 0; i < 64; i++) {
 		struct port *port = engine_port_at(scene->engine, i);
 

@@ -12,7 +12,7 @@ static void flows_spread_with(enum poller poller, bool virtual)
 
 	steer_begin(&s, virtual, 1, poller);
 	cpus = engine_counters(s.engine)->cpus;
-	steer_set(&s, "a", -1, rps(virtual ? "0-3" : "0-1"));
+	scene_set(&s, "a", -1, rps(virtual ? "0-3" : "0-1"));
 	load_start(&load, &s, (struct source){.count = count});
 	load_end(&load, &s);
 	steered = PORT_SUM(s.a, steered);
@@ -60,8 +60,8 @@ static void any_poller_on_a_backlog(void **state)
 
 			steer_begin(&s, true, port * POLLER_MAX + on, (enum poller)port);
 			/* Kept for when they are opened. */
-			steer_set(&s, "backlog", -1, poller);
-			steer_set(&s, "a", -1, rps("1,3"));
+			scene_set(&s, "backlog", -1, poller);
+			scene_set(&s, "a", -1, rps("1,3"));
 			for (unsigned i = 0; i < CPUS; i++)
 				assert_int_equal(napi_poller(backlog_port(&s)->queue[i].napi), on);
 			load_start(&load, &s, (struct source){.count = 4000});
@@ -84,7 +84,7 @@ static void neighbours_spread(void **state)
 		struct scene s;
 
 		steer_begin(&s, true, seed, POLLER_SOFTIRQ);
-		steer_set(&s, "a", -1, rps("0-3"));
+		scene_set(&s, "a", -1, rps("0-3"));
 		source = source_by_hand(&s, 0, FLOWS);
 		source_send(&s, &source, FLOWS);
 		for (unsigned i = 0; i < CPUS; i++)
@@ -108,7 +108,7 @@ static void rfs_follows(enum poller poller)
 	watch(&watcher, &s);
 	sink.port = s.b;
 	sink_start(&sink);
-	steer_set(&s, "a", -1, table);
+	scene_set(&s, "a", -1, table);
 	source = source_by_hand(&s, 3, 1);
 	source_send(&s, &source, 100);
 	assert_int_equal(PORT_SUM(s.a, steered), 0);
@@ -159,7 +159,7 @@ static void rfs_forgets_away(enum poller poller)
 
 	scene_begin_cpus(&s, true, 14, CPUS, config);
 	watch(&watcher, &s);
-	steer_set(&s, "a", -1, table);
+	scene_set(&s, "a", -1, table);
 	source = source_by_hand(&s, 3, 1);
 	source_send(&s, &source, 1);
 	flow_record(s.engine, watcher.hash[3], 2);

@@ -61,7 +61,7 @@ static uint64_t case_20_seed(enum poller poller, bool virtual, uint64_t seed)
 		}
 		settings.gro_set = !random_below(&random, 3);
 		settings.gro = random_below(&random, 3) ? GRO_ON : GRO_OFF;
-		steer_set(&s, "a", -1, settings);
+		scene_set(&s, "a", -1, settings);
 		disturb(&s, &watcher, &random);
 		polls = PORT_SUM(s.a, polls);
 		scene_run(&s, (int64_t)random_below(&random, 400000));
@@ -119,7 +119,7 @@ static void symmetric_set_live(enum poller poller)
 
 	steer_begin(&s, true, 13, poller);
 	assert_false(directions_agree(&s));
-	steer_set(&s, "a", -1, rps("1"));
+	scene_set(&s, "a", -1, rps("1"));
 	steer_set_engine(&s, on);
 	assert_true(directions_agree(&s));
 	backlog_disable(&s, 1);
@@ -152,7 +152,7 @@ static void timed_out(enum poller poller)
 	int64_t start;
 
 	steer_begin(&s, true, 9, poller);
-	steer_set(&s, "a", -1, rps("1"));
+	scene_set(&s, "a", -1, rps("1"));
 	backlog_disable(&s, 1);
 	source = source_by_hand(&s, 0, FLOWS);
 	source_send(&s, &source, 20);
@@ -170,7 +170,7 @@ static void timed_out(enum poller poller)
 	sink = (struct sink){.scene = &s, .port = s.b};
 	sink_start(&sink);
 	backlog_enable(&s, 1);
-	steer_set(&s, "a", -1, rps("2"));
+	scene_set(&s, "a", -1, rps("2"));
 	source_send(&s, &source, 20);
 	sink_stop(&sink);
 	assert_int_equal(counter_read(&backlog_counters(&s, 1)->received), 40);
@@ -213,11 +213,11 @@ static void refusals(void **state)
 	assert_int_equal(port_config_parse("mem:backlog", &config, &err), 0);
 	assert_int_equal(engine_port_add(s.engine, &config, &port, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "the engine's own"));
-	steer_set(&s, "a", -1, rps("1"));
+	scene_set(&s, "a", -1, rps("1"));
 	assert_int_equal(engine_handler_set(s.engine, backlog_port(&s), s.cross, &err), -EINVAL);
 	assert_int_equal(engine_port_remove(s.engine, backlog_port(&s), &err), -EBUSY);
 	assert_non_null(strstr(err.text, "rps_cpus=none"));
-	steer_set(&s, "a", -1, rps_none);
+	scene_set(&s, "a", -1, rps_none);
 	assert_int_equal(engine_port_remove(s.engine, backlog_port(&s), &err), 0);
 	scene_end(&s);
 }

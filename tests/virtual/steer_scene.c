@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "steer_scene.h"
 
-#include <errno.h>
-
 #include <core/engine.h>
 #include <core/napi.h>
 
@@ -14,18 +12,6 @@ struct queue_settings rps(const char *cpus)
 
 	assert_int_equal(cpuset_parse(cpus, &s.rps_cpus), 0);
 	return s;
-}
-
-void steer_set(struct scene *s, const char *port, int queue, struct queue_settings settings)
-{
-	struct error err = {0};
-	int rc = -ETIMEDOUT;
-
-	/* A busy host may not run a poller for a second: all is as before, and asked again. */
-	for (int i = 0; rc == -ETIMEDOUT && i < (machine_tid(s->machine) ? 30 : 1); i++)
-		rc = engine_queue_set(s->engine, port, queue, &settings, NULL, &err);
-	if (rc)
-		fail_msg("%s", err.text);
 }
 
 void steer_refused(struct scene *s, const char *port, struct queue_settings settings, int code,

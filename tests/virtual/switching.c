@@ -86,21 +86,13 @@ static void assert_no_threads(void)
 		assert_threads(ours[i], 0);
 }
 
-/*
- * A second is much for a switch, yet a busy host may not run a thread for as long: then it fails
- * with everything as it was. A NAPI that had lost its wake-up would fail for ever.
- */
+/* With the port that sends for it, when it has one. */
 static void set(struct scene *s, const char *port, enum poller poller)
 {
 	struct queue_settings settings = {.poller_set = true, .poller = poller};
-	struct error err = {0};
-	int rc = -ETIMEDOUT;
 	char tx[64];
 
-	for (int i = 0; rc == -ETIMEDOUT && i < 30; i++)
-		rc = engine_queue_set(s->engine, port, -1, &settings, NULL, &err);
-	if (rc)
-		fail_msg("%s", err.text);
+	scene_set(s, port, -1, settings);
 	snprintf(tx, sizeof(tx), "%s-tx", port);
 	if (scene_tx() && !strstr(port, "-tx"))
 		set(s, tx, poller);

@@ -56,10 +56,8 @@ static void poller_set(struct scene *s, const char *port, enum poller poller, un
 {
 	struct queue_settings settings = {
 		.poller_set = true, .poller = poller, .cpu_set = true, .cpu = cpu};
-	struct error err = {0};
 
-	if (engine_queue_set(s->engine, port, -1, &settings, NULL, &err))
-		fail_msg("%s", err.text);
+	scene_set(s, port, -1, settings);
 }
 
 static const char *runner_of(enum poller poller, char text[16])
