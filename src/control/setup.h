@@ -17,6 +17,7 @@
 
 #define SETUP_NAME_MAX 32
 #define SETUP_PORTS_MAX 64
+#define SETUP_WHERE 128
 #define SETUP_FILE_MAX (1u << 20) /* bytes of a configuration */
 #define VLAN_MAX 4094
 
@@ -39,13 +40,13 @@ struct setup_port {
 	uint16_t pvid;	       /* 0: none */
 	/* One bit a VLAN; a pvid that is in neither leaves untagged. */
 	uint64_t tagged[VLAN_MAX / 64 + 1], untagged[VLAN_MAX / 64 + 1];
-	char where[128]; /* "bridge.conf:12: " before errors about it, or "" */
+	char where[SETUP_WHERE]; /* "bridge.conf:12: " before errors about it, or "" */
 };
 
 struct setup_cpu {
 	unsigned cpu;
 	struct cpu_settings settings;
-	char where[128]; /* as a port's */
+	char where[SETUP_WHERE]; /* as a port's */
 };
 
 struct setup {
