@@ -395,7 +395,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		napi_udp_close(app[i].socket);
 	/* What waits for neighbours waits no longer. */
 	ALWAYS(!engine_handler_set(engine, port, NULL, &err));
-	run(20 * NSEC_PER_SEC);
+	/* Whatever is done once a second is done once more. */
+	run(1100 * NSEC_PER_MSEC);
 	net_drain();
 	books_check();
 	pool_cache_drain(&context->cache);
