@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -92,6 +93,15 @@ static void totals_sum(struct crew_totals *t, const struct crew_totals *of)
 		t->faults[i] += of->faults[i];
 }
 
+/* A signal ends a process that goes beyond. */
+static void seed_limit(void)
+{
+	const struct itimerval cpu = {.it_value.tv_sec = CREW_SEED_SECONDS};
+
+	setitimer(ITIMER_PROF, &cpu, NULL);
+	alarm(10 * CREW_SEED_SECONDS);
+}
+
 /* False: it failed, and this process is not to be used any more. */
 static bool seed_run(const struct crew_config *config, struct crew *crew,
 		     struct crew_member *member, uint64_t seed)
@@ -101,7 +111,7 @@ static bool seed_run(const struct crew_config *config, struct crew *crew,
 
 	atomic_store(&member->seed, seed);
 	atomic_store(&member->state, RUNNING);
-	alarm(CREW_SEED_SECONDS);
+	seed_limit();
 	if (!sim_run(seed, &config->sim, &result)) {
 		fail_mine(crew, member, seed, result.failure);
 		return false;
@@ -130,6 +140,7 @@ static void member_main(const struct crew_config *config, struct crew *crew,
 	signal(SIGINT, SIG_IGN); /* the parent's to handle */
 	signal(SIGTERM, SIG_DFL);
 	signal(SIGALRM, SIG_DFL);
+	signal(SIGPROF, SIG_DFL);
 	while ((i = atomic_fetch_add(&crew->next, 1)) < config->count)
 		if (!seed_run(config, crew, member, config->first + i))
 			_exit(1);
@@ -171,8 +182,12 @@ static int member_end(const struct crew_config *config, struct crew *crew,
 		if (WIFEXITED(status))
 			snprintf(text, sizeof(text), "ends its process: exit status %d",
 				 WEXITSTATUS(status));
+		else if (WTERMSIG(status) == SIGPROF)
+			snprintf(text, sizeof(text), "does not end in %d s of CPU time",
+				 CREW_SEED_SECONDS);
 		else if (WTERMSIG(status) == SIGALRM)
-			snprintf(text, sizeof(text), "does not end in %d s", CREW_SEED_SECONDS);
+			snprintf(text, sizeof(text), "stands still: does not end in %d s",
+				 10 * CREW_SEED_SECONDS);
 		else
 			snprintf(text, sizeof(text), "crashes: %s", strsignal(WTERMSIG(status)));
 		fail(crew, atomic_load(&member->seed), text);

@@ -12,8 +12,12 @@
 
 #define CREW_FAILURES_MAX 32 /* then it stops */
 #define CREW_JOBS_MAX 256
-#define CREW_TWICE 100	      /* one seed in so many runs twice, and has to have one hash */
-#define CREW_SEED_SECONDS 120 /* for one seed, which takes milliseconds; more is a hang */
+#define CREW_TWICE 100 /* one seed in so many runs twice, and has to have one hash */
+/*
+ * For one seed, which takes milliseconds, some of them seconds; more is a hang. CPU time, as a busy
+ * machine says nothing of a seed; of time on the wall ten times as much, for one that sleeps.
+ */
+#define CREW_SEED_SECONDS 120
 
 struct crew_totals {
 	uint64_t seeds, twice;
