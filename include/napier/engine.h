@@ -97,8 +97,8 @@ struct engine_config {
 /* -EINVAL, -ERANGE, -ENAMETOOLONG (a path of more than 255 bytes), -ENOMEM, and what files say. */
 int engine_create(const struct engine_config *config, struct engine **out, struct error *err);
 /*
- * Closes all ports; returns when every runner has ended, and every application's thread is outside of
- * napi_busy_loop. Handlers made for it are destroyed. A context that is still open is good for
+ * Closes all ports; returns when every runner has ended, and every application's thread is outside
+ * of napi_busy_loop. Handlers made for it are destroyed. A context that is still open is good for
  * engine_context_close only, and that not beside this call.
  */
 void engine_destroy(struct engine *engine);
@@ -140,8 +140,11 @@ int engine_port_add_threaded(struct engine *engine, const struct port_config *co
  * its queues before that one disabled.
  */
 int engine_port_remove(struct engine *engine, struct port *port, struct error *err);
+/*
+ * By name; or the i-th by index, i < ports_max. NULL: there is none. Alone of all calls these are
+ * not serialised: not beside adding or removing ports, which could free what they return.
+ */
 struct port *engine_port_find(struct engine *engine, const char *name);
-/* The i-th port by index, NULL where there is none; i < ports_max. */
 struct port *engine_port_at(struct engine *engine, uint32_t i);
 
 /* As it was added; for adding it again. */
