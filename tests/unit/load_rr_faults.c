@@ -260,6 +260,7 @@ static _Atomic bool fake_stop;
 /* The n-th request, into which it may write; false: it is lost. */
 static bool (*answer)(unsigned n, uint8_t *data);
 enum { LATE_ONE = 8 };
+static bool floods;    /* UDP: what is no response comes without end */
 static bool late_ones; /* UDP: each eighth response comes with the next request's */
 
 static void fake_udp(int fd)
@@ -283,6 +284,10 @@ static void fake_udp(int fd)
 		if (hello.head.magic == htonl(RR_MAGIC)) {
 			rr_hello_answer(&fake_config, &hello, &out);
 			sendto(fd, &out, (size_t)got, 0, (void *)&peer, length);
+		} else if (floods) {
+			hello.head.magic ^= 1;
+			while (!fake_stop)
+				sendto(fd, &hello, (size_t)got, 0, (void *)&peer, length);
 		} else if (late_ones && n % LATE_ONE == 0) {
 			late = hello;
 			n++;
@@ -515,6 +520,28 @@ static void a_response_to_something_else_is_a_loss(void **state)
 	assert_int_equal(count("timeouts"), count("lost"));
 }
 
+/* Time-outs are seen, and the end, whatever comes meanwhile. */
+static void a_flood_of_something_else_is_a_loss(void **state)
+{
+	(void)state;
+	floods = true;
+	for (unsigned flows = 1; flows <= 2; flows++) {
+		const struct load_config config = {.protocol = LOAD_UDP,
+						   .flows = flows,
+						   .request_size = 16,
+						   .response_size = 16,
+						   .timeout = 30 * MSEC};
+
+		port_next();
+		fake_measure(&config, none, 0, 0, 3 * flows);
+		assert_int_equal(count("completed"), 0);
+		assert_true(count("lost") >= 1);
+		json_decref(result);
+		result = NULL;
+	}
+	floods = false;
+}
+
 static void zero_samples_are_null(void **state)
 {
 	const struct load_config config = {.protocol = LOAD_TCP, .flows = 1, .rate = 0.001};
@@ -682,6 +709,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_response_that_is_too_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(no_answer_in_time_is_a_loss, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_response_to_something_else_is_a_loss, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_flood_of_something_else_is_a_loss, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(zero_samples_are_null, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_was_not_measured_says_so, setup, teardown),

@@ -6,7 +6,7 @@
  *
  * One thread uses a peer. Functions return 0 or a negative errno and fill err: -EPROTONOSUPPORT
  * another version; -EPROTO it refuses the parameters; -ECONNRESET it has died, and err says with
- * what; -ETIMEDOUT it does not answer. None waits longer than 10 s.
+ * what; -ETIMEDOUT it does not answer. None waits longer than 20 s.
  */
 #ifndef LAB_LOAD_PEER_H
 #define LAB_LOAD_PEER_H

@@ -9,7 +9,10 @@
 #include "lab/load/rr_client.h"
 #include "lab/load/side.h"
 
-enum { QUEUE = 1 << 22 }; /* bytes that a socket may hold, where the system lets it */
+enum {
+	QUEUE = 1 << 22, /* bytes that a socket may hold, where the system lets it */
+	READS = 1024,	 /* of one flow, before what else there is to do has its turn */
+};
 
 struct rr_vector {
 	struct mmsghdr message[RR_CLIENT_VECTOR];
@@ -132,7 +135,8 @@ void rr_udp_read(struct rr_worker *w, struct rr_flow *f, int flags)
 	unsigned most = w->client->many ? RR_CLIENT_VECTOR : 1;
 	struct rr_vector *v = w->vector;
 
-	while (f->under_way) {
+	/* Who floods it with what is no answer does not keep it from its time-outs, and its end. */
+	for (unsigned i = 0; i < READS && f->under_way; i++) {
 		bool ours = false;
 		int64_t now;
 		int n = 1;
@@ -152,9 +156,9 @@ void rr_udp_read(struct rr_worker *w, struct rr_flow *f, int flags)
 		if (n <= 0)
 			continue;
 		w->now = now = clock_now();
-		for (int i = 0; i < n; i++)
-			ours = response_take(w, f, v->data + (size_t)i * v->slot,
-					     v->message[i].msg_len, now);
+		for (int k = 0; k < n; k++)
+			ours = response_take(w, f, v->data + (size_t)k * v->slot,
+					     v->message[k].msg_len, now);
 		rr_flow_next(w, f, now);
 		/*
 		 * Behind one that was too late there may be ours, and of that no edge tells again.

@@ -160,25 +160,24 @@ static void client_progress(const void *client, struct load_progress *out)
 	rrul_probe_progress(c->probe, &out->done, &out->lost);
 }
 
+static json_t *result_make(void *client, const json_t *ours, const json_t *theirs, const char *died)
+{
+	struct client *c = client;
+
+	rrul_probe_join(c->probe);
+	return rrul_result(stream_client_plan(c->stream), c->probe, ours, theirs, died);
+}
+
 static int client_stop(void *client, json_t **result, struct error *err)
 {
 	struct client *c = client;
-	json_t *ours = NULL, *theirs = NULL;
-	struct error died = {0};
 	int ret = 0;
 
 	if (result) {
 		stream_client_await(c->stream);
 		rrul_probe_end(c->probe);
-		ret = stream_client_stop(c->stream, &ours, &theirs, &died);
-		rrul_probe_join(c->probe);
-		*result = rrul_result(stream_client_plan(c->stream), c->probe, ours, theirs,
-				      ret ? died.text : NULL);
-		if (ret)
-			error_set(err, ret, "%s", died.text);
+		ret = stream_client_stop(c->stream, result_make, c, result, err);
 	}
-	json_decref(ours);
-	json_decref(theirs);
 	client_free(c);
 	return ret;
 }

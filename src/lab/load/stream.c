@@ -127,21 +127,15 @@ static void client_progress(const void *client, struct load_progress *out)
 	}
 }
 
+static json_t *result_make(void *client, const json_t *ours, const json_t *theirs, const char *died)
+{
+	return stream_result(stream_client_plan(client), ours, theirs, died);
+}
+
 static int client_stop(void *client, json_t **result, struct error *err)
 {
-	const struct stream_plan *plan = stream_client_plan(client);
-	json_t *ours = NULL, *theirs = NULL;
-	struct error died = {0};
-	int ret = 0;
+	int ret = result ? stream_client_stop(client, result_make, client, result, err) : 0;
 
-	if (result) {
-		ret = stream_client_stop(client, &ours, &theirs, &died);
-		*result = stream_result(plan, ours, theirs, ret ? died.text : NULL);
-		if (ret)
-			error_set(err, ret, "%s", died.text);
-	}
-	json_decref(ours);
-	json_decref(theirs);
 	stream_client_free(client);
 	return ret;
 }

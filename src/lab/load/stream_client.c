@@ -324,7 +324,7 @@ void stream_client_await(const struct stream_client *c)
 		clock_sleep(left);
 }
 
-int stream_client_stop(struct stream_client *c, json_t **ours, json_t **theirs, struct error *err)
+static int reports_get(struct stream_client *c, json_t **ours, json_t **theirs, struct error *err)
 {
 	json_t *stopped = NULL;
 	uint64_t sent, expected = UINT64_MAX;
@@ -347,6 +347,19 @@ int stream_client_stop(struct stream_client *c, json_t **ours, json_t **theirs, 
 		ret = answer_get(c, "report", c->plan.timeout + ANSWER_PATIENCE, theirs);
 	*ours = stream_end_report(c->end);
 	return ret ? server_error(c, ret, "reading its counts", err) : 0;
+}
+
+int stream_client_stop(struct stream_client *c, stream_maker *make, void *arg, json_t **result,
+		       struct error *err)
+{
+	json_t *ours, *theirs;
+	struct error died;
+	int ret = reports_get(c, &ours, &theirs, &died);
+
+	*result = make(arg, ours, theirs, ret ? died.text : NULL);
+	json_decref(ours);
+	json_decref(theirs);
+	return ret ? error_set(err, ret, "%s", died.text) : 0;
 }
 
 void stream_client_free(struct stream_client *c)

@@ -20,10 +20,15 @@ int64_t stream_client_measure(struct stream_client *client, int64_t duration);
 /* Waits for the end, if that is so near that its caller meant it. */
 void stream_client_await(const struct stream_client *client);
 /*
- * After such a wait, too. Reports for json_decref (stream_result.h). -ECONNRESET and the like: the
- * server died, and *theirs is NULL; *ours is there all the same.
+ * Makes a run's result of both ends' reports (stream_result.h), which are not its own. theirs is
+ * NULL and died says why when the server went away.
  */
-int stream_client_stop(struct stream_client *client, json_t **ours, json_t **theirs,
+typedef json_t *stream_maker(void *arg, const json_t *ours, const json_t *theirs, const char *died);
+/*
+ * After such a wait, too: stops, and *result is what `make` makes. -ECONNRESET and the like: the
+ * server died; the result is there all the same.
+ */
+int stream_client_stop(struct stream_client *client, stream_maker *make, void *arg, json_t **result,
 		       struct error *err);
 void stream_client_free(struct stream_client *client);
 
