@@ -187,7 +187,7 @@ static void make_turn(struct bench *b)
 	packet_free(&b->context->cache, p, k);
 }
 
-/* False: nothing came for so long. */
+/* False: nothing came for so long; or, of the next one, not all went back. */
 static bool drop_turn(struct bench *b)
 {
 	struct busy_poll how = {.budget = 64, .prefer = true};
@@ -222,10 +222,10 @@ static bool socket_turn(struct bench *b, bool echo)
 			continue;
 		}
 		done += (uint32_t)n;
-		if (echo)
-			napi_udp_send(b->socket, b->context, v, (uint32_t)n);
-		else
+		if (!echo)
 			napi_udp_release(b->socket, b->context, v, (uint32_t)n);
+		else if (napi_udp_send(b->socket, b->context, v, (uint32_t)n) != n)
+			return false;
 	}
 	while (echo && drain(b))
 		;
@@ -246,7 +246,7 @@ static int turns(struct bench *b, enum what what, unsigned count, struct error *
 		else
 			went = false;
 		if (!went)
-			return error_set(err, -ETIMEDOUT, "udp: %s: datagrams did not come",
+			return error_set(err, -ETIMEDOUT, "udp: %s: datagrams did not come, or go",
 					 names[what]);
 	}
 	return 0;
