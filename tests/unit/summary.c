@@ -296,6 +296,27 @@ static void few_rounds_have_to_be_apart(void **state)
 	}
 }
 
+/* Two and two are apart by chance in one case of three. */
+static void two_rounds_have_to_be_far_apart(void **state)
+{
+	static const double near[] = {112, 120}, far[] = {121, 130};
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		json_t *results = results_make();
+
+		for (int n = 0; n < 2; n++) {
+			run_add(results, "a", n, 100 + 10 * n, 10000, 2000, 1.0);
+			run_add(results, "b", n, i ? far[n] : near[n], 10000, 2000, 1.0);
+		}
+		add(results);
+		assert_string_equal(
+			string(find(results, "comparisons", "b", "rates.transactions"), "verdict"),
+			i ? "better" : "none");
+		json_decref(results);
+	}
+}
+
 static void one_repeat_says_little(void **state)
 {
 	json_t *results = results_make();
@@ -308,6 +329,8 @@ static void one_repeat_says_little(void **state)
 	o = find(results, "comparisons", "b", "rates.transactions");
 	assert_string_equal(string(o, "verdict"), "unknown");
 	assert_true(number(o, "ratio") == 3);
+	assert_true(json_is_null(json_object_get(o, "low")));
+	assert_true(json_is_null(json_object_get(o, "high")));
 	o = find(results, "summary", "b", "rates.transactions");
 	assert_true(number(o, "low") == 300 && number(o, "high") == 300 && number(o, "n") == 1);
 	assert_int_equal(notes_with(results, "With one repeat"), 1);
@@ -495,6 +518,7 @@ int main(void)
 		cmocka_unit_test(medians_and_verdicts),
 		cmocka_unit_test(inside_the_interval_is_none),
 		cmocka_unit_test(few_rounds_have_to_be_apart),
+		cmocka_unit_test(two_rounds_have_to_be_far_apart),
 		cmocka_unit_test(one_repeat_says_little),
 		cmocka_unit_test(bad_runs_are_left_out),
 		cmocka_unit_test(alike_troubles_are_one_sentence),

@@ -158,30 +158,10 @@ static const char *apart_verdict(const struct measured_metric *m,
 	if (!interval_median(m->value, m->n, &a) || !interval_median(base->value, base->n, &b) ||
 	    a.n < 2 || b.n < 2)
 		return "unknown";
-	if (a.low <= b.high && b.low <= a.high)
+	if ((a.low <= b.high && b.low <= a.high) ||
+	    !interval_apart(m->value, base->value, m->n, base->n))
 		return "none";
 	return verdict(m->higher, a.low > b.high);
-}
-
-/*
- * Of two alike, three rounds go the same way in one case of four. So of so few the values have to
- * be apart as well, which three and three are by chance in one case of ten, four and four in 3%.
- */
-enum { FEW = 5 };
-
-static bool are_apart(const struct measured_metric *m, const struct measured_metric *base)
-{
-	double low[2] = {INFINITY, INFINITY}, high[2] = {-INFINITY, -INFINITY};
-
-	for (unsigned i = 0; i < m->n; i++) {
-		low[0] = fmin(low[0], m->value[i]);
-		high[0] = fmax(high[0], m->value[i]);
-	}
-	for (unsigned i = 0; i < base->n; i++) {
-		low[1] = fmin(low[1], base->value[i]);
-		high[1] = fmax(high[1], base->value[i]);
-	}
-	return low[0] > high[1] || low[1] > high[0];
 }
 
 static void ratio_put(json_t *o, const struct measured_metric *m,
@@ -195,13 +175,15 @@ static void ratio_put(json_t *o, const struct measured_metric *m,
 
 	if (!known)
 		what = apart_verdict(m, base);
-	else if (r.n > 1 && ((r.low <= 1 && r.high >= 1) || (r.n < FEW && !are_apart(m, base))))
+	else if (r.n > 1 && ((r.low <= 1 && r.high >= 1) ||
+			     !interval_apart(m->value, base->value, m->n, base->n)))
 		what = "none";
 	else if (r.n > 1)
 		what = verdict(m->higher, r.low > 1);
 	json_object_set_new(o, "ratio", known ? json_real(r.median) : json_null());
-	json_object_set_new(o, "low", known ? json_real(r.low) : json_null());
-	json_object_set_new(o, "high", known ? json_real(r.high) : json_null());
+	/* Of one value there is none. */
+	json_object_set_new(o, "low", known && r.n > 1 ? json_real(r.low) : json_null());
+	json_object_set_new(o, "high", known && r.n > 1 ? json_real(r.high) : json_null());
 	json_object_set_new(o, "n", json_integer(m->n < base->n ? m->n : base->n));
 	json_object_set_new(o, "verdict", json_string(what));
 }

@@ -291,7 +291,7 @@ static const char *verdict_find(const json_t *a, const json_t *b, struct interva
 	}
 	if (n_a < 2 || n_b < 2)
 		return verdict_names[VERDICT_UNKNOWN];
-	if (ratio->low <= 1 && ratio->high >= 1)
+	if ((ratio->low <= 1 && ratio->high >= 1) || !interval_apart(of_a, of_b, n_a, n_b))
 		return verdict_names[VERDICT_NONE];
 	return verdict_names[(ratio->median < 1) == lower ? VERDICT_BETTER : VERDICT_WORSE];
 }

@@ -353,7 +353,7 @@ static void extreme_sentence(const char *lead, const struct extreme *extreme, js
 	char ratio[WORDS_MAX];
 
 	if (extreme->group)
-		sentence_add(sentences, "%s: %s of %s, %s that of %s (%s%s%s).", lead,
+		sentence_add(sentences, "%s: %s of \"%s\", %s that of \"%s\" (%s%s%s).", lead,
 			     extreme->name, system_name(extreme->system),
 			     ratio_text(extreme->ratio, ratio), system_name(extreme->group->base),
 			     workload_name(extreme->group->workload),
@@ -376,14 +376,15 @@ static void balance_sentences(const struct results *results, json_t *sentences)
 	extreme_sentence("The largest loss", &balance.worst, sentences);
 	if (balance.faster)
 		sentence_add(sentences,
-			     "What it costs: of %u better p99, %u come with more CPU time per "
+			     "What it costs: of %u better p99, %u %s with more CPU time per "
 			     "operation than the base's.",
-			     balance.faster, balance.dearer);
+			     balance.faster, balance.dearer,
+			     balance.dearer == 1 ? "comes" : "come");
 	if (balance.unequal)
 		sentence_add(
 			sentences,
 			"Cores: %u of %u comparisons are not of equals, since other numbers of "
-			"cores were used; most of all %s (%.2f) against %s (%.2f).",
+			"cores were used; most of all \"%s\" (%.2f) against \"%s\" (%.2f).",
 			balance.unequal, balance.compared, system_name(balance.cores.system),
 			balance.cores_used, system_name(balance.cores.group->base),
 			balance.cores_base);

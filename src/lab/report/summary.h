@@ -33,6 +33,12 @@ bool interval_ratio_apart(const double *value, const double *base, unsigned n, u
 			  struct interval *out);
 
 /*
+ * Whether so few values may show a difference that their interval shows; of five and more of each
+ * the interval is enough.
+ */
+bool interval_apart(const double *value, const double *base, unsigned n, unsigned n_base);
+
+/*
  * Adds "summary" and "comparisons" to results, replacing what is there, and to "notes" which runs
  * are in neither. -EINVAL: not results.
  */

@@ -47,7 +47,7 @@ static bool is_told(const struct trouble *t, size_t i)
 	return false;
 }
 
-/* "A, B, C and 2 others" */
+/* "A; B; C and 2 others": names have commas in them. */
 static void names_join(const struct trouble *t, const size_t *which, size_t n, char text[NAMES])
 {
 	size_t length = 0;
@@ -57,7 +57,7 @@ static void names_join(const struct trouble *t, const size_t *which, size_t n, c
 		length += (size_t)snprintf(text + length, NAMES - length, "%s%s",
 					   !i		? ""
 					   : i + 1 == n ? " and "
-							: ", ",
+							: "; ",
 					   cell_name(t->cell[which[i]]->system));
 	if (n > NAMED && length < NAMES)
 		snprintf(text + length, NAMES - length, " and %zu other%s", n - NAMED,
@@ -83,7 +83,7 @@ static void tell(const struct trouble *t, size_t i, json_t *notes)
 			  strcmp(reason(t, k), reason(t, i));
 	}
 	names_join(t, which, like, names);
-	text = json_sprintf("%u of %u runs of %s under %s %s%s%s%s", bad, total, names,
+	text = json_sprintf("%u of %u runs of %s under %s %s%s%s%s.", bad, total, names,
 			    cell_name(t->cell[i]->workload),
 			    t->failed  ? "failed"
 			    : bad == 1 ? "is invalid"
