@@ -608,7 +608,7 @@ static void removes_under_a_look(void **state)
 	assert_int_equal(engine_handler_set(t.s.engine, b, NULL, NULL), 0);
 	assert_int_equal(engine_handler_set(t.s.engine, b, t.s.cross, NULL), 0);
 	assert_int_equal(atomic_load(&t.looks), looks);
-	assert_int_equal(napi_disable(t.napi, NSEC_PER_SEC), 0);
+	assert_int_equal(napi_disable(t.napi, 60 * NSEC_PER_SEC), 0);
 	for (int i = 0; i < 60000 && atomic_load(&t.looks) == looks; i++)
 		usleep(1000);
 	assert_true(atomic_load(&t.looks) > looks);

@@ -167,7 +167,7 @@ static void case_19_limit(enum poller poller)
 	assert_int_equal(backlogs_held(&s), 194);
 	assert_int_equal(port_held(s.a), 0);
 	/* Off, live: then only what there is room for counts. */
-	steer_set_engine(&s, (struct engine_settings){.flow_limit_set = true});
+	scene_set_engine(&s, (struct engine_settings){.flow_limit_set = true});
 	source_send(&s, &large, 10);
 	assert_int_equal(PORT_SUM(s.a, dropped[DROP_FLOW_LIMIT]), 6);
 	assert_int_equal(PORT_SUM(s.a, dropped[DROP_BACKLOG_FULL]), 4);
@@ -194,11 +194,11 @@ static void max_backlog_is_live(enum poller poller)
 	backlog_disable(&s, 2);
 	source = source_by_hand(&s, 0, FLOWS);
 	source_send(&s, &source, 500);
-	steer_set_engine(&s, (struct engine_settings){.max_backlog_set = true, .max_backlog = 10});
+	scene_set_engine(&s, (struct engine_settings){.max_backlog_set = true, .max_backlog = 10});
 	source_send(&s, &source, 5);
 	assert_int_equal(PORT_SUM(s.a, dropped[DROP_BACKLOG_FULL]), 5);
 	assert_int_equal(backlogs_held(&s), 500);
-	steer_set_engine(&s,
+	scene_set_engine(&s,
 			 (struct engine_settings){.max_backlog_set = true, .max_backlog = 2000});
 	source_send(&s, &source, 700);
 	assert_int_equal(backlogs_held(&s), 1200);

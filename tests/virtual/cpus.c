@@ -13,21 +13,26 @@
 
 #define CPUS 4
 
-static int cpus_set(struct scene *s, const char *list, struct error *err)
+/* Empty: all that there are. */
+static struct engine_settings on_cpus(const char *list)
 {
 	struct engine_settings settings = {.on_cpus_set = true};
 
 	if (*list)
 		assert_int_equal(cpuset_parse(list, &settings.on_cpus), 0);
+	return settings;
+}
+
+static int cpus_set(struct scene *s, const char *list, struct error *err)
+{
+	const struct engine_settings settings = on_cpus(list);
+
 	return engine_set(s->engine, &settings, err);
 }
 
 static void cpus_are(struct scene *s, const char *list)
 {
-	struct error err = {0};
-
-	if (cpus_set(s, list, &err))
-		fail_msg("%s", err.text);
+	scene_set_engine(s, on_cpus(list));
 }
 
 /* Which CPUs have runners, and that the records say so. */
@@ -392,7 +397,7 @@ static void on_the_host(void **state)
 	if (second < CPU_MAX) {
 		cpuset_add(&steering.rps_cpus, first);
 		cpuset_add(&steering.rps_cpus, second);
-		assert_int_equal(engine_queue_set(s.engine, "a", -1, &steering, NULL, NULL), 0);
+		scene_set(&s, "a", -1, steering);
 		flood_start(&s, &flood, 20000);
 		for (int i = 0; i < 40; i++) {
 			char list[16];

@@ -348,16 +348,35 @@ void scene_polled(struct scene *scene, struct port *port, uint64_t before)
 		fail_msg("port %s is not polled", port->name);
 }
 
+/* It was refused so; whether to ask again. */
+static bool set_again(struct scene *scene, int rc, int64_t since)
+{
+	return rc == -ETIMEDOUT && machine_tid(scene->machine) &&
+	       machine_now(scene->machine) < since + 60 * NSEC_PER_SEC;
+}
+
 void scene_set(struct scene *scene, const char *port, int queue, struct queue_settings settings)
 {
-	int64_t end = machine_now(scene->machine) + 60 * NSEC_PER_SEC;
-	bool virtual = !machine_tid(scene->machine);
+	int64_t since = machine_now(scene->machine);
 	struct error err = {0};
 	int rc;
 
 	do
 		rc = engine_queue_set(scene->engine, port, queue, &settings, NULL, &err);
-	while (rc == -ETIMEDOUT && !virtual && machine_now(scene->machine) < end);
+	while (set_again(scene, rc, since));
+	if (rc)
+		fail_msg("%s", err.text);
+}
+
+void scene_set_engine(struct scene *scene, struct engine_settings settings)
+{
+	int64_t since = machine_now(scene->machine);
+	struct error err = {0};
+	int rc;
+
+	do
+		rc = engine_set(scene->engine, &settings, &err);
+	while (set_again(scene, rc, since));
 	if (rc)
 		fail_msg("%s", err.text);
 }

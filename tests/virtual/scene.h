@@ -69,11 +69,12 @@ struct port *scene_port(struct scene *scene, const char *name, struct port *part
 /* What comes in by either goes out by the other. */
 void scene_partner(struct scene *scene, struct port *a, struct port *b);
 /*
- * Sets that for a queue of the port, or for all with -1. On the host it asks for longer than a set
- * may take: a busy one may not run a poller for a second, and then all is as it was. What had lost
- * its wake-up would fail for ever.
+ * Sets that for a queue of the port, or for all with -1; or for the engine. On the host it asks for
+ * longer than a set may take: a busy one may not run a poller for a second, and then all is as it
+ * was. What had lost its wake-up would fail for ever.
  */
 void scene_set(struct scene *scene, const char *port, int queue, struct queue_settings settings);
+void scene_set_engine(struct scene *scene, struct engine_settings settings);
 /* Lets time go on. */
 void scene_run(struct scene *scene, int64_t ns);
 /* The last warning that has this in it, or NULL. */

@@ -131,7 +131,7 @@ static void rfs_follows(enum poller poller)
 	source_send(&s, &source, 50);
 	assert_int_equal(counter_read(&backlog_counters(&s, 2)->received), 200);
 	assert_int_equal(counter_read(&backlog_counters(&s, 3)->received), 50);
-	steer_set_engine(&s, (struct engine_settings){.sock_flow_entries_set = true});
+	scene_set_engine(&s, (struct engine_settings){.sock_flow_entries_set = true});
 	source_send(&s, &source, 30);
 	assert_int_equal(PORT_SUM(s.a, steered), 250);
 	sink_stop(&sink);
@@ -166,11 +166,11 @@ static void rfs_forgets_away(enum poller poller)
 	source_send(&s, &source, 10);
 	assert_int_equal(PORT_SUM(s.a, steered), 10);
 	assert_int_equal(cpuset_parse("0-1,3", &cpus.on_cpus), 0);
-	steer_set_engine(&s, cpus);
+	scene_set_engine(&s, cpus);
 	source_send(&s, &source, 10);
 	assert_int_equal(PORT_SUM(s.a, steered), 10);
 	cpus.on_cpus = (struct cpuset){0};
-	steer_set_engine(&s, cpus);
+	scene_set_engine(&s, cpus);
 	source_send(&s, &source, 10);
 	assert_int_equal(PORT_SUM(s.a, steered), 20);
 	scene_end(&s);

@@ -31,7 +31,7 @@ static void disturb(struct scene *s, struct watcher *watcher, struct random *ran
 				    (unsigned)random_below(random, CPUS + 1));
 		return;
 	}
-	steer_set_engine(s, settings);
+	scene_set_engine(s, settings);
 }
 
 /* Returns how many packets GRO has merged meanwhile. */
@@ -120,7 +120,7 @@ static void symmetric_set_live(enum poller poller)
 	steer_begin(&s, true, 13, poller);
 	assert_false(directions_agree(&s));
 	scene_set(&s, "a", -1, rps("1"));
-	steer_set_engine(&s, on);
+	scene_set_engine(&s, on);
 	assert_true(directions_agree(&s));
 	backlog_disable(&s, 1);
 	source = source_by_hand(&s, 0, FLOWS);
@@ -131,7 +131,7 @@ static void symmetric_set_live(enum poller poller)
 	assert_false(napi_disabled(s.a->queue[0].napi));
 	backlog_enable(&s, 1);
 	scene_run(&s, SETTLE);
-	steer_set_engine(&s, off);
+	scene_set_engine(&s, off);
 	assert_false(directions_agree(&s));
 	scene_end(&s);
 }

@@ -34,14 +34,6 @@ void steer_refused_engine(struct scene *s, struct engine_settings settings, int 
 		fail_msg("\"%s\" does not say \"%s\"", err.text, text);
 }
 
-void steer_set_engine(struct scene *s, struct engine_settings settings)
-{
-	struct error err = {0};
-
-	if (engine_set(s->engine, &settings, &err))
-		fail_msg("%s", err.text);
-}
-
 void steer_begin(struct scene *s, bool virtual, uint64_t seed, enum poller poller)
 {
 	scene_begin_cpus(s, virtual, seed, CPUS, (struct engine_config){.poller = poller});

@@ -17,10 +17,9 @@ void steer_begin(struct scene *s, bool virtual, uint64_t seed, enum poller polle
 extern const struct queue_settings rps_none;
 struct queue_settings rps(const char *cpus);
 
-/* Of a port, or of the engine: it has to be done, or to be refused with a text that has this. */
+/* Of a port, or of the engine: refused, with a text that has this. */
 void steer_refused(struct scene *s, const char *port, struct queue_settings settings, int code,
 		   const char *text);
-void steer_set_engine(struct scene *s, struct engine_settings settings);
 void steer_refused_engine(struct scene *s, struct engine_settings settings, int code,
 			  const char *text);
 
