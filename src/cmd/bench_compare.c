@@ -23,14 +23,10 @@ static int results_load(const char *path, json_t **out)
 
 static int comparison_print(const json_t *comparison, bool json)
 {
-	if (!json) {
-		report_compare_table(comparison, stdout);
-	} else {
-		if (json_dumpf(comparison, stdout, JSON_INDENT(1)))
-			return complain("no memory for the JSON");
-		putchar('\n');
-	}
-	return fflush(stdout) ? complain("standard output: it cannot be written") : DONE;
+	if (json)
+		return json_put(comparison, JSON_INDENT(1));
+	report_compare_table(comparison, stdout);
+	return DONE;
 }
 
 static int compare(const char *path_a, const char *path_b, bool json)

@@ -278,11 +278,10 @@ static int json_show(struct run *run)
 			      load_config_json(&run->asked->config), "environment",
 			      environment_read(), "peer_environment",
 			      run->peer ? peer_environment(run->peer) : NULL, "run", run->result);
-	int rc = !o || json_dumpf(o, stdout, JSON_INDENT(2)) ? -ENOMEM : 0;
+	int rc = json_put(o, JSON_INDENT(2));
 
-	putchar('\n');
 	json_decref(o);
-	return rc ? complain("no memory for the JSON") : DONE;
+	return rc;
 }
 
 static int result_show(struct run *run)

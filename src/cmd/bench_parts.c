@@ -46,11 +46,10 @@ static int json_print(const struct bench_command *bench, const struct bench_plan
 		json_pack("{s:s, s:s, s:b, s:i, s:o, s:o}", "version", napier_version(), "bench",
 			  bench->name, "quick", plan->quick, "rounds", (int)plan->rounds,
 			  "environment", environment_json(plan), "parts", parts);
-	int rc = !o || json_dumpf(o, stdout, JSON_INDENT(2)) ? -ENOMEM : 0;
+	int rc = json_put(o, JSON_INDENT(2));
 
-	putchar('\n');
 	json_decref(o);
-	return rc ? complain("no memory for the JSON") : DONE;
+	return rc;
 }
 
 static int part_run(const struct bench_plan *plan, const struct bench_part *part, json_t *parts)

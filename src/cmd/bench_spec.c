@@ -317,10 +317,7 @@ static int results_print(const struct asked *asked, json_t *results)
 		fflush(stdout);
 		return DONE;
 	}
-	if (json_dumpf(results, stdout, JSON_INDENT(2)))
-		return complain("the results cannot be written as JSON");
-	putchar('\n');
-	return DONE;
+	return json_put(results, JSON_INDENT(2));
 }
 
 /* output NULL: there is to be no directory. */

@@ -6,6 +6,8 @@
 #include <getopt.h>
 #include <stdbool.h>
 
+#include <jansson.h>
+
 #include <napier/error.h>
 
 #include <control/rundir.h>
@@ -27,6 +29,11 @@ extern const struct command command_bench, command_demo, command_port, command_r
 __attribute__((format(printf, 1, 2))) int complain(const char *format, ...);
 /* The same for what was typed wrong; returns MISUSED. */
 __attribute__((format(printf, 1, 2))) int misused(const char *format, ...);
+/*
+ * JSON on standard output, and a line end. DONE also when that does not take it, which is said in
+ * the end, as of any output; FAILED after a complaint of no memory, of which NULL is a sign.
+ */
+int json_put(const json_t *json, size_t flags);
 
 /* Options that all commands which speak to an engine have. */
 struct which {

@@ -321,7 +321,8 @@ int demo_print_json(const struct demo *demo, FILE *out)
 		      "rounds", (int)demo->plan.rounds, "seconds", (double)result->duration / 1e9,
 		      "rows", rows, "switching", switching_json(&result->switching), "skipped",
 		      skipped, "notes", notes);
-	if (!o || json_dumpf(o, out, JSON_INDENT(2)))
+	/* What out does not take is found out when that ends. */
+	if (!o || (json_dumpf(o, out, JSON_INDENT(2)) && !ferror(out)))
 		return -ENOMEM;
 	fputc('\n', out);
 	json_decref(o);

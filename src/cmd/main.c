@@ -52,6 +52,14 @@ int misused(const char *format, ...)
 	return MISUSED;
 }
 
+int json_put(const json_t *json, size_t flags)
+{
+	if (!json || (json_dumpf(json, stdout, flags) && !ferror(stdout)))
+		return complain("no memory for the JSON");
+	putchar('\n');
+	return DONE;
+}
+
 int which_option(const struct command *command, struct which *which, int option, char **argv)
 {
 	const char *given = argv[optind - 1];

@@ -179,12 +179,9 @@ static int json_print(const struct rebalance *r)
 	}
 	o = json_pack("{s:I, s:b, s:o, s:o}", "interval_ns", (json_int_t)r->before.ns, "made",
 		      (int)r->observed, "cpus", cpus, "moves", moves);
-	rc = json_dumpf(o, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+	rc = json_put(o, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
 	json_decref(o);
-	if (rc)
-		return complain("no memory, or standard output does not take it");
-	putchar('\n');
-	return DONE;
+	return rc;
 }
 
 static void cpus_print(const struct rebalance *r)

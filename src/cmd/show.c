@@ -18,10 +18,7 @@ struct show {
 
 static int json_print(const json_t *json)
 {
-	if (json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6)))
-		return complain("no memory, or standard output does not take it");
-	putchar('\n');
-	return DONE;
+	return json_put(json, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
 }
 
 static int fdb_print(const json_t *entries)
@@ -203,6 +200,10 @@ static int show_run(int argc, char **argv)
 				return rc;
 		}
 	}
+	if (show.fdb + show.names + show.softnet > 1)
+		return misused("show: --fdb, --names and --softnet: one at a time");
+	if (show.json && show.names)
+		return misused("show: --names is lines, not JSON: leave --json out");
 	if (argc > optind && (show.fdb || show.softnet))
 		return misused("show: %s is of the whole engine: leave %s out",
 			       show.fdb ? "--fdb" : "--softnet", argv[optind]);

@@ -52,4 +52,10 @@ expect 2 'bench server: --timeout 2h: it is a time' server --timeout 2h
 expect 1 'no.such.host.invalid: ' rr -H no.such.host.invalid
 # Nobody listens at the port that nothing is given.
 expect 1 '127.0.0.1 port 1: nobody listens there: start napier bench server' rr -H 127.0.0.1 -P 1
+# JSON that finds no room is not called a want of memory.
+said=$("$napier" bench core --quick --only hash --json 2>&1 >/dev/full)
+if [ $? -ne 1 ] || ! grep -qF 'the output cannot be written' <<<"$said"; then
+	echo "napier bench core --json >/dev/full: $said"
+	failed=1
+fi
 exit $failed
