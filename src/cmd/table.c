@@ -116,6 +116,14 @@ static int column_width(const struct table *table, unsigned column)
 	return (int)width;
 }
 
+static bool titled(const struct table *table)
+{
+	for (unsigned c = 0; c < table->columns; c++)
+		if (*title(table, c))
+			return true;
+	return false;
+}
+
 static void rows_print(const struct table *table, FILE *out)
 {
 	bool coloured = colour_wanted(out);
@@ -123,7 +131,7 @@ static void rows_print(const struct table *table, FILE *out)
 
 	for (unsigned c = 0; c < table->columns; c++)
 		width[c] = column_width(table, c);
-	for (unsigned c = 0; c < table->columns; c++)
+	for (unsigned c = 0; c < table->columns && titled(table); c++)
 		cell_print(table, c, title(table, c), width[c], COLOUR_HEAD, coloured, out);
 	for (size_t i = 0; i < table->n; i++) {
 		unsigned c = (unsigned)(i % table->columns);

@@ -31,6 +31,23 @@ static void aligns(void **state)
 	free(text);
 }
 
+static void has_no_line_of_titles_without_one(void **state)
+{
+	static const char *const titles[] = {"<", ""};
+	struct table *table = table_create(2, titles);
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	(void)state;
+	table_cell(table, COLOUR_NONE, "lost");
+	table_cell(table, COLOUR_NONE, "%d", 12);
+	table_print(table, out);
+	fclose(out);
+	assert_string_equal(text, "lost  12\n");
+	free(text);
+}
+
 static void prints_nothing_of_nothing(void **state)
 {
 	static const char *const titles[] = {"A"};
@@ -79,6 +96,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(aligns),
+		cmocka_unit_test(has_no_line_of_titles_without_one),
 		cmocka_unit_test(prints_nothing_of_nothing),
 		cmocka_unit_test(tells_durations),
 		cmocka_unit_test(tells_sizes),
