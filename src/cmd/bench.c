@@ -24,7 +24,7 @@ static const char usage_end[] =
 	"napier-spec(5) describes them. Options: --quick, --only SYSTEM, --set KEY=VALUE, -H "
 	"HOST,\n"
 	"-o DIR, -j.\n"
-	"\nnapier bench NAME --help tells more; so does man napier.\n\n"
+	"\nnapier bench NAME --help tells more; so does man napier-bench.\n\n"
 	"  -h, --help           this text\n";
 
 int bench_option(const struct bench_command *command, int option, char **argv)

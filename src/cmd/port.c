@@ -97,10 +97,10 @@ static int port_run(int argc, char **argv)
 	argc -= optind;
 	add = argc && !strcmp(argv[0], "add");
 	if (!argc || (!add && strcmp(argv[0], "remove")))
-		return misused("port: what to do: add SPEC or remove PORT");
+		return misused("port: what to do: add KIND:TARGET or remove PORT");
 	if (argc < 2)
 		return misused("port %s: %s is missing", argv[0],
-			       add ? "SPEC, such as xdp:eth0," : "PORT");
+			       add ? "KIND:TARGET, such as xdp:eth0," : "PORT");
 	if (!add && argc > 2)
 		return misused("port remove: one port at a time");
 	rc = which_dir(&which, &dir);
