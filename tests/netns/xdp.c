@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The xdp port on veth pairs: packets, counters, opening and closing, devices that change. */
-#include "test.h"
-
-#include "netns.h"
+/* The xdp port on veth pairs: packets, counters, opening and closing. */
+#include "xdp_rig.h"
 
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
@@ -14,49 +12,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
-
-#include <port/device.h>
-
-static struct netns_links links;
-static struct netns_engine e;
-
-static int teardown(void **state)
-{
-	(void)state;
-	if (e.engine && e.log[0])
-		printf("log: %s", e.log);
-	netns_engine_close(&e);
-	netns_links_close(&links);
-	return 0;
-}
-
-static void ports_open(const char *options)
-{
-	struct error err = {0};
-
-	if (netns_engine_ports(&e, &links, "xdp", options, &err))
-		fail_msg("%s", err.text);
-}
-
-static void sleep_ms(long ms)
-{
-	const struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
-
-	nanosleep(&pause, NULL);
-}
-
-/* Waits for a warning, for at most 10 seconds. */
-static bool log_says(const char *text)
-{
-	for (int i = 0; i < 100; i++) {
-		if (netns_logged(&e, text))
-			return true;
-		sleep_ms(100);
-	}
-	return false;
-}
 
 static void crosses(const char *options, const char *mode, enum poller poller, bool apart)
 {
@@ -132,26 +87,6 @@ static void tx_napi_native(void **state)
 		netns_engine_close(&e);
 		netns_links_close(&links);
 	}
-}
-
-/* A number of an interface's own: the second is of packets, the fourth of those it dropped. */
-static unsigned long tx_counted(unsigned ns, const char *name, int field)
-{
-	unsigned long dropped;
-	char path[128];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "%s/dropped", links.rundir);
-	assert_int_equal(netns_run(&links, ns,
-				   "ip -s link show %s | awk '/TX:/ {getline; print $%d}' >%s",
-				   name, field, path),
-			 0);
-	file = fopen(path, "r");
-	assert_non_null(file);
-	assert_int_equal(fscanf(file, "%lu", &dropped), 1);
-	fclose(file);
-	unlink(path);
-	return dropped;
 }
 
 /* More than can be taken: each packet was received, or is counted as lost. */
@@ -431,69 +366,6 @@ static void second_engine_is_told_of_the_first(void **state)
 	netns_wait(pid, 10);
 }
 
-/*
- * All that the port has transmitted has left by its interface: that has sent it, or dropped it as
- * it went down, or for want of room at the peer, whose softirq may come late.
- */
-static bool queue_idle(int side)
-{
-	return netns_transmitted(e.port[side]) ==
-	       tx_counted(links.inner[side], links.name[side], 2) +
-		       tx_counted(links.inner[side], links.name[side], 4);
-}
-
-/* Port and kernel have seen that the link is up again; before that a sender's packets are dropped.
- */
-static void wait_up(void)
-{
-	for (int i = 0; i < 100 && e.port[0]->state != PORT_UP; i++)
-		sleep_ms(100);
-	assert_int_equal(e.port[0]->state, PORT_UP);
-	assert_int_equal(
-		netns_run(&links, links.outer[0],
-			  "for i in $(seq 100); do ip link show out | grep -q 'state UP' && "
-			  "exit 0; sleep 0.1; done; exit 1"),
-		0);
-}
-
-/* Up and down, away and back. */
-static void follows_its_interface(void **state)
-{
-	(void)state;
-	netns_links_open(&links, false);
-	netns_engine_open(&e, POLLER_THREAD);
-	assert_int_equal(netns_run(&links, links.inner[0], "ip link set in0 down"), 0);
-	ports_open("");
-	assert_int_equal(e.port[0]->state, PORT_DOWN);
-	assert_true(netns_logged(&e, "p0: the interface is down: ip link set in0 up\n"));
-	assert_int_equal(netns_run(&links, links.inner[0], "ip link set in0 up"), 0);
-	wait_up();
-	assert_int_equal(netns_cross(&links, 0, 1000, 60), 1000);
-	assert_int_equal(netns_cross(&links, 1, 1000, 60), 1000);
-
-	/* Down with packets under way, and up again: nothing stays stuck. */
-	netns_flood(&links, 1, 1000, 60);
-	assert_int_equal(netns_run(&links, links.inner[0], "ip link set in0 down"), 0);
-	netns_flood(&links, 1, 1000, 60);
-	assert_int_equal(netns_run(&links, links.inner[0], "ip link set in0 up"), 0);
-	wait_up();
-	/* What was given to it when it was down goes out now, without further traffic. */
-	for (int i = 0; i < 100 && !queue_idle(0); i++)
-		sleep_ms(100);
-	assert_true(queue_idle(0));
-	netns_drain(&links, 0);
-	assert_int_equal(netns_cross(&links, 1, 1000, 60), 1000);
-
-	/* Away: closing works, and all frames come back (the removal checks). */
-	assert_int_equal(netns_run(&links, links.inner[0], "ip link del in0"), 0);
-	for (int i = 0; i < 100 && e.port[0]->state != PORT_GONE; i++)
-		sleep_ms(100);
-	assert_int_equal(e.port[0]->state, PORT_GONE);
-	netns_flood(&links, 1, 100, 60);
-	netns_assert_conserved(e.port[1]);
-	netns_engine_ports_remove(&e);
-}
-
 static void takes_all_queues(void **state)
 {
 	int one = 1;
@@ -615,126 +487,6 @@ static void recovers_from_an_empty_pool(void **state)
 	assert_int_equal(netns_cross(&links, 0, 100, 60), 100);
 }
 
-static void sees_the_mtu_change(void **state)
-{
-	(void)state;
-	netns_links_open(&links, false);
-	netns_engine_open(&e, POLLER_THREAD);
-	ports_open("");
-	assert_int_equal(device_mtu(e.port[0]), 1500);
-	for (int i = 0; i < 2; i++) {
-		const char *name = links.name[i];
-
-		assert_int_equal(netns_run(&links, links.inner[i], "ip link set %s mtu 1700", name),
-				 0);
-		assert_int_equal(netns_run(&links, links.outer[i], "ip link set out mtu 1700"), 0);
-	}
-	for (int i = 0; i < 100 && device_mtu(e.port[1]) != 1700; i++)
-		sleep_ms(100);
-	assert_int_equal(netns_cross(&links, 0, 100, 1714), 100);
-	assert_false(netns_logged(&e, "MTU"));
-	assert_int_equal(netns_run(&links, links.inner[0], "ip link set in0 mtu 3000"), 0);
-	assert_true(log_says("p0: its MTU is 3000 now: packets longer than 1792 bytes do not fit"));
-}
-
-/* The id of the XDP program that an inner end has. */
-static uint32_t program_of(const char *name)
-{
-	struct netdev_link link = {0};
-	struct error err = {0};
-	struct netdev dev;
-	int back;
-
-	assert_int_equal(netns_enter(links.lab->namespace[links.inner[0]].name, &back, &err), 0);
-	assert_int_equal(netdev_open(&dev, name, &err), 0);
-	netns_leave(back);
-	assert_int_equal(netdev_link(&dev, &link), 0);
-	netdev_close(&dev);
-	assert_int_not_equal(link.xdp_program, 0);
-	return link.xdp_program;
-}
-
-/* Whoever may can take the program off behind our back. */
-static void program_detach(void)
-{
-	uint32_t id = 0, ours = program_of("in0");
-
-	while (!bpf_link_get_next_id(id, &id)) {
-		struct bpf_link_info info = {0};
-		uint32_t size = sizeof(info);
-		int fd = bpf_link_get_fd_by_id(id);
-
-		if (fd < 0)
-			continue;
-		if (!bpf_obj_get_info_by_fd(fd, &info, &size) && info.type == BPF_LINK_TYPE_XDP &&
-		    info.prog_id == ours)
-			bpf_link_detach(fd);
-		close(fd);
-	}
-}
-
-static void says_that_its_program_is_gone(void **state)
-{
-	(void)state;
-	netns_links_open(&links, false);
-	netns_engine_open(&e, POLLER_SOFTIRQ);
-	ports_open("");
-	program_detach();
-	assert_true(log_says("p0: its XDP program was replaced (it has none now)"));
-	assert_int_equal(netns_logged(&e, "p1: "), 0);
-}
-
-/* Case 23. */
-static void sees_queues_change(void **state)
-{
-	(void)state;
-	netns_links_open(&links, false);
-	netns_engine_open(&e, POLLER_SOFTIRQ);
-	ports_open("");
-	assert_false(netns_logged(&e, "\n"));
-	assert_int_equal(netns_run(&links, links.inner[0], "ethtool -L in0 rx 2 tx 2"), 0);
-	assert_true(log_says("p0: receive queue 1 is polled by nobody"));
-	/* Once. */
-	sleep_ms(2500);
-	assert_int_equal(netns_logged(&e, "polled by nobody"), 1);
-}
-
-/* Takes the socket out of the map that the program looks into. */
-static void redirection_break(void)
-{
-	uint32_t map = 0, queue = 0, size = sizeof(struct bpf_prog_info);
-	struct bpf_prog_info info = {.nr_map_ids = 1, .map_ids = (uint64_t)(uintptr_t)&map};
-	int fd = bpf_prog_get_fd_by_id(program_of("in0"));
-
-	assert_int_equal(bpf_obj_get_info_by_fd(fd, &info, &size), 0);
-	close(fd);
-	fd = bpf_map_get_fd_by_id(map);
-	assert_int_equal(bpf_map_delete_elem(fd, &queue), 0);
-	close(fd);
-}
-
-/* Case 24: attached, and nothing is delivered. */
-static void says_that_nothing_is_delivered(void **state)
-{
-	(void)state;
-	netns_links_open(&links, false);
-	netns_engine_open(&e, POLLER_SOFTIRQ);
-	ports_open("");
-	assert_int_equal(netns_cross(&links, 0, 100, 60), 100);
-	/* Quiet is not silent. */
-	sleep_ms(4500);
-	assert_false(netns_logged(&e, "\n"));
-	redirection_break();
-	for (int i = 0; i < 100 && !netns_logged(&e, "nothing is delivered"); i++) {
-		netns_flood(&links, 0, 10, 60);
-		sleep_ms(100);
-	}
-	assert_true(netns_logged(&e, "p0: attached, but nothing is delivered"));
-	assert_false(netns_logged(&e, "p1: attached"));
-}
-
-#define XDP_TEST(name) cmocka_unit_test_teardown(name, teardown)
-
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -750,14 +502,9 @@ int main(int argc, char **argv)
 		XDP_TEST(opens_and_closes_fifty_times),
 		XDP_TEST(killed_engine_leaves_the_interface),
 		XDP_TEST(second_engine_is_told_of_the_first),
-		XDP_TEST(follows_its_interface),
 		XDP_TEST(takes_all_queues),
 		XDP_TEST(shares_a_small_pool),
 		XDP_TEST(recovers_from_an_empty_pool),
-		XDP_TEST(sees_the_mtu_change),
-		XDP_TEST(says_that_its_program_is_gone),
-		XDP_TEST(sees_queues_change),
-		XDP_TEST(says_that_nothing_is_delivered),
 	};
 
 	netns_require();
