@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <control/client.h>
+#include <control/hosted.h>
 
 #define ANSWER_MAX (256u << 20) /* a whole table of addresses as text, with room */
 
@@ -24,6 +25,11 @@ static int nobody(const struct rundir *dir, struct error *err)
 				 "the engine named %s (pid %d) is just starting or ending: try "
 				 "again",
 				 strrchr(dir->path, '/') + 1, (int)pid);
+	if (hosted_left(dir))
+		return error_set(err, -ENOENT,
+				 "no engine named %s is running (run directory %s): it was killed; "
+				 "napier stop puts back the addresses and routes that it has moved",
+				 strrchr(dir->path, '/') + 1, dir->path);
 	return error_set(err, -ENOENT, "no engine named %s is running (run directory %s)",
 			 strrchr(dir->path, '/') + 1, dir->path);
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <control/client.h>
+#include <control/hosted.h>
 #include <control/request.h>
 #include <control/rundir.h>
 #include <control/server.h>
@@ -511,6 +512,13 @@ static void client_refuses(void **state)
 	assert_string_equal(err.text, says);
 	assert_int_equal(counters_map(&dir, &file, &err), -ENOENT);
 	assert_string_equal(err.text, says);
+	/* One was killed that had the host's addresses: who finds none is told how to get them. */
+	assert_int_equal(mkdir(dir.path, 0700), 0);
+	touch(dir.path, HOSTED_NOTE "eth0");
+	assert_int_equal(client_connect(&dir, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "it was killed; napier stop puts back the addresses"));
+	snprintf(says, sizeof(says), "%s/" HOSTED_NOTE "eth0", dir.path);
+	assert_int_equal(unlink(says), 0);
 	assert_int_equal(rundir_lock(&dir, &err), 0);
 	/* Its lock is there, and nothing else: it starts, or ends. */
 	touch(dir.path, "counters");
