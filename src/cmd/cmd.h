@@ -48,7 +48,7 @@ struct which {
 	}
 #define WHICH_USAGE                                                                                \
 	"      --name ENGINE    the engine of this name (default)\n"                               \
-	"      --run-dir DIR    run directories are in DIR (/run/napier)\n"                        \
+	"      --run-dir DIR    run directories are in DIR (of root: /run/napier)\n"               \
 	"  -h, --help           this text\n"
 
 /* Takes an option of getopt_long that is none of the command's own. -1: go on; else exit so. */

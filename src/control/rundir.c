@@ -24,7 +24,9 @@ int rundir_find(struct rundir *dir, const char *base, const char *name, struct e
 	else if (user && *user)
 		n = snprintf(dir->base, sizeof(dir->base), "%s/napier", user);
 	else
-		return error_set(err, -ENOENT, "XDG_RUNTIME_DIR is not set: give --run-dir DIR");
+		return error_set(err, -ENOENT,
+				 "XDG_RUNTIME_DIR is not set: give --run-dir DIR (engines of root: "
+				 "/run/napier)");
 	if (n < (int)sizeof(dir->base))
 		n = snprintf(dir->path, sizeof(dir->path), "%s/%s", dir->base, name);
 	if (n >= (int)sizeof(dir->path))

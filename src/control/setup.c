@@ -95,6 +95,10 @@ static int name_check(const struct port_config *config, struct error *err)
 	const char *name = config->name;
 	const char *means = setup_reserved(name);
 
+	if (!config->target[0] && !config->options[0])
+		return error_set(err, -EINVAL,
+				 "port %s:: the target is missing, such as eth0 in xdp:eth0",
+				 config->kind);
 	if (!*name)
 		return error_set(err, -EINVAL,
 				 "port %s:%s: give the port a name of 1 to %zu bytes with name=",

@@ -109,8 +109,9 @@ int port_config_parse(const char *text, struct port_config *out, struct error *e
 	memset(out, 0, sizeof(*out));
 	kinds_list(known, sizeof(known));
 	if (!colon)
-		return error_set(err, -EINVAL, "port '%s': must be KIND:TARGET; kinds are %s", text,
-				 known);
+		return error_set(err, -EINVAL,
+				 "port '%s': must be KIND:TARGET, such as xdp:eth0; kinds are %s",
+				 text, known);
 	kind_size = (size_t)(colon - text);
 	comma = strchrnul(colon, ',');
 	target_size = (size_t)(comma - colon) - 1;

@@ -36,7 +36,7 @@ static void refuses_to_run(void **state)
 		const char *says;
 	} cases[] = {
 		{"", 2, "no ports: name at least one, such as xdp:eth0"},
-		{"eth0", 2, "port 'eth0': must be KIND:TARGET; kinds are "},
+		{"eth0", 2, "port 'eth0': must be KIND:TARGET, such as xdp:eth0; kinds are "},
 		{"dpdk:eth0", 2, "port 'dpdk:eth0': no kind 'dpdk'; kinds are "},
 		{"--poller x packet:in0", 2,
 		 "unknown poller \"x\": the pollers are softirq, thread, workqueue, busy-poll, "

@@ -364,7 +364,8 @@ static void refuses_names(void **state)
 	static const struct {
 		const char *spec, *says;
 	} wrong[] = {
-		{"mem:", "port mem:: give the port a name of 1 to 31 bytes with name="},
+		{"xdp:", "port xdp:: the target is missing, such as eth0 in xdp:eth0"},
+		{"pcap:,out=a", "port pcap:: give the port a name of 1 to 31 bytes with name="},
 		{"mem:/", "port mem:/: give the port a name of 1 to 31 bytes with name="},
 		{"mem:a,name=engine", "port mem:a: \"engine\" means the engine itself: give the "
 				      "port another name with name="},
