@@ -6,6 +6,8 @@
  */
 #include "scene.h"
 
+#include "timer.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -397,26 +399,6 @@ static void endless_input(struct handler *handler, struct context *context, stru
 	packets_return(context, in, v, n);
 }
 
-/* Somebody else's timer on the application's CPU, every millisecond. */
-struct timer {
-	struct machine *machine;
-	int64_t due, late;
-	uint32_t fired;
-};
-
-static struct step timer_step(void *arg)
-{
-	struct timer *timer = arg;
-	int64_t now = machine_now(timer->machine);
-
-	if (now >= timer->due) {
-		timer->late = now - timer->due > timer->late ? now - timer->due : timer->late;
-		timer->fired++;
-		timer->due = now + NSEC_PER_MSEC;
-	}
-	return STEP_UNTIL(timer->due);
-}
-
 /* The application always finds packets, and is never done: timers and control proceed. */
 static void beside_endless_looks(int64_t packet_ns, int64_t bound)
 {
@@ -425,19 +407,15 @@ static void beside_endless_looks(int64_t packet_ns, int64_t bound)
 	struct application app;
 	struct eager eager = {.app = &app};
 	struct runner_config config = {.name = "eager", .step = eager_step, .arg = &eager};
-	struct timer timer = {0};
-	struct runner *runner, *other;
+	struct timer timer;
+	struct runner *runner;
 
 	begin(&app, POLLER_APP);
-	timer.machine = app.s.machine;
-	timer.due = machine_now(app.s.machine);
 	assert_int_equal(engine_handler_set(app.s.engine, app.s.a, &endless.handler, NULL), 0);
 	scene_fill(&app.s, app.s.a, 640);
 	cpuset_add(&config.placement.cpus, 0);
 	assert_int_equal(runner_start(app.s.machine, &config, &runner, NULL), 0);
-	config.step = timer_step;
-	config.arg = &timer;
-	assert_int_equal(runner_start(app.s.machine, &config, &other, NULL), 0);
+	timer_start(&timer, app.s.machine, config.placement);
 	scene_run(&app.s, 500 * NSEC_PER_MSEC);
 	print_message("    %u packets found\n", eager.found);
 	assert_true(eager.found > 0);
@@ -456,7 +434,7 @@ static void beside_endless_looks(int64_t packet_ns, int64_t bound)
 		scene_run(&app.s, NSEC_PER_MSEC);
 	}
 	runner_stop(runner);
-	runner_stop(other);
+	runner_stop(timer.runner);
 	scene_calm(&app.s, app.s.a);
 	end(&app);
 }

@@ -3,6 +3,8 @@
  */
 #include "scene.h"
 
+#include "timer.h"
+
 static const struct cpu_counters *cpu_counters(struct scene *s, uint32_t i)
 {
 	return &counters_cpu_at(engine_counters(s->engine), i)->counters;
@@ -181,30 +183,9 @@ static void case_12_packet_loop(void **state)
 }
 
 /*
- * Case 14: a timer of somebody else's on each CPU, every millisecond, while polls find packets
- * without end; how late it comes is bounded, and control goes on.
+ * Case 14: a timer of somebody else's on each CPU while polls find packets without end; how late it
+ * comes is bounded, and control goes on.
  */
-struct timer {
-	struct machine *machine;
-	struct runner *runner;
-	int64_t due, late;
-	unsigned fired;
-};
-
-static struct step timer_step(void *arg)
-{
-	struct timer *timer = arg;
-	int64_t now = machine_now(timer->machine);
-
-	if (now >= timer->due) {
-		if (now - timer->due > timer->late)
-			timer->late = now - timer->due;
-		timer->fired++;
-		timer->due = now + NSEC_PER_MSEC;
-	}
-	return STEP_UNTIL(timer->due);
-}
-
 static void beside_endless_polls(enum poller poller)
 {
 	struct timer timer[2];
@@ -214,12 +195,10 @@ static void beside_endless_polls(enum poller poller)
 	scene_begin(&s, true, 14, poller);
 	scene_circle(&s, s.a, 640);
 	for (unsigned cpu = 0; cpu < 2; cpu++) {
-		struct runner_config config = {
-			.name = "timer", .step = timer_step, .arg = &timer[cpu]};
+		struct placement there = {0};
 
-		timer[cpu] = (struct timer){.machine = s.machine, .due = machine_now(s.machine)};
-		cpuset_add(&config.placement.cpus, cpu);
-		assert_int_equal(runner_start(s.machine, &config, &timer[cpu].runner, NULL), 0);
+		cpuset_add(&there.cpus, cpu);
+		timer_start(&timer[cpu], s.machine, there);
 	}
 	before = PORT_SUM(s.a, full_polls);
 	scene_run(&s, 200 * NSEC_PER_MSEC);
@@ -467,17 +446,16 @@ static void equals_take_turns(enum poller poller, enum poller other)
  * one. */
 static void a_shorter_turn_holds_at_once(void **state)
 {
-	const struct placement fifo = {.class = RUNNER_FIFO, .level = 50};
+	struct placement fifo = {.class = RUNNER_FIFO, .level = 50};
 	struct engine_config config = {.poller = POLLER_WORKQUEUE, .worker = fifo};
 	struct engine_settings budget = {.budget_usecs_set = true};
-	struct runner_config other = {.name = "timer", .step = timer_step, .placement = fifo};
 	struct port *port[3];
 	struct timer timer;
 	struct scene s;
 
 	(void)state;
 	cpuset_add(&config.worker.cpus, 0);
-	cpuset_add(&other.placement.cpus, 0);
+	cpuset_add(&fifo.cpus, 0);
 	scene_begin_with(&s, true, 1, config);
 	port[0] = s.a;
 	port[1] = s.b;
@@ -491,9 +469,7 @@ static void a_shorter_turn_holds_at_once(void **state)
 	scene_run(&s, 20 * NSEC_PER_MSEC);
 	budget.budget_usecs = 1000;
 	assert_int_equal(engine_set(s.engine, &budget, NULL), 0);
-	timer = (struct timer){.machine = s.machine, .due = machine_now(s.machine)};
-	other.arg = &timer;
-	assert_int_equal(runner_start(s.machine, &other, &timer.runner, NULL), 0);
+	timer_start(&timer, s.machine, fifo);
 	scene_run(&s, 100 * NSEC_PER_MSEC);
 	assert_true(timer.fired > 20);
 	assert_true(timer.late <= 5 * NSEC_PER_MSEC);
