@@ -75,8 +75,8 @@ void softnet_away_set(struct softnet *softnet, bool away);
 void softnet_stop(struct softnet *softnet);
 
 /*
- * Control context. In force from the next decision on; `never` takes back what ksoftirqd holds.
- * looped_ticks is kept with every policy.
+ * Control context. In force from the next decision on; `never` takes back what ksoftirqd holds, at
+ * once or at the end of the step that it is in. looped_ticks is kept with every policy.
  */
 void softnet_deferral_set(struct softnet *softnet, enum deferral deferral, uint32_t looped_ticks);
 /* Control context. Writes what is asked of its runners into the CPU's record. */
