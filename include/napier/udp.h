@@ -205,7 +205,8 @@ int napi_udp_alloc(struct napi_udp *socket, struct context *context, struct napi
  * Checksums are made; the kick comes once, at the end of the call.
  *
  * A message may wait for its neighbour to be found, 16 for each; those beyond, or whose neighbour
- * is not there, are dropped and counted, not refused. -EDESTADDRREQ: no peer. -EINVAL: port 0;
+ * is not there, are dropped and counted, not refused. One that is sent as the neighbour is found
+ * may overtake those that waited. -EDESTADDRREQ: no peer. -EINVAL: port 0;
  * or a runner, whose socket has to be bound before, as binding waits for runners (an application
  * likewise must not be between context_enter and context_leave then). -EMSGSIZE: longer than the
  * MTU, or see connect. -ENETUNREACH. -EADDRNOTAVAIL, -EAFNOSUPPORT: local. -EACCES: a broadcast or

@@ -5,7 +5,6 @@
  */
 #include "lab_run.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -325,7 +324,8 @@ static void interrupt_run(bool replace, const char *at)
 		int out;
 		pid_t pid = long_start(&out, replace);
 
-		status = lab_run_interrupt(pid, out, 1200 << i);
+		lab_run_await_namespaces(pid); /* from when on a signal is heard */
+		status = lab_run_interrupt(pid, out, 1000 << i);
 		assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGINT);
 		if (!shell("test -s %s/results.json", at))
 			return;
@@ -390,42 +390,26 @@ static void interrupted(void **state)
 	shell("rm -rf %s", report);
 }
 
-static unsigned traces(const char *path, pid_t pid)
-{
-	DIR *d = opendir(path);
-	struct dirent *entry;
-	char text[16];
-	unsigned n = 0;
-
-	snprintf(text, sizeof(text), "%d", pid);
-	while (d && (entry = readdir(d)))
-		n += strstr(entry->d_name, text) != NULL;
-	if (d)
-		closedir(d);
-	return n;
-}
-
 static void killed(void **state)
 {
 	int out, other;
 	pid_t pid = long_start(&out, false);
 
 	(void)state;
-	clock_sleep(800 * NSEC_PER_MSEC);
+	lab_run_await_namespaces(pid);
+	clock_sleep(500 * NSEC_PER_MSEC); /* mostly it measures by now */
 	kill(pid, SIGKILL);
 	/* The others end with it. */
 	while (waitpid(-1, &other, 0) > 0)
 		;
 	close(out);
-	assert_true(traces("/run/netns", pid) > 0);
+	assert_true(lab_run_traces(pid) > 0);
 	/* Any other bench takes them away, too. */
 	shell("%s bench core --only hash --quick -j", lab_run_napier);
-	assert_int_equal(traces("/run/netns", pid), 0);
-	assert_int_equal(traces("/run/napier", pid), 0);
+	assert_int_equal(lab_run_traces(pid), 0);
 	spec_write(SHORT WORKLOAD "systems = { kernel = { }; };\n");
 	shell("%s bench --quick %s -j", lab_run_napier, file);
-	assert_int_equal(traces("/run/netns", pid), 0);
-	assert_int_equal(traces("/run/napier", pid), 0);
+	assert_int_equal(lab_run_traces(pid), 0);
 	shell("rm -rf %s", report);
 }
 

@@ -66,7 +66,7 @@ void process_start(struct command_rig *rig, struct process *p, const char *argum
 
 void process_end(struct process *p)
 {
-	p->status = netns_wait(p->pid, 60);
+	p->status = netns_wait(p->pid, READY_MS / 1000);
 	file_read(p->out_path, p->out);
 	file_read(p->err_path, p->err);
 	unlink(p->out_path);
@@ -173,7 +173,7 @@ int command_rig_close(void **state)
 
 	if (rig->engine) { /* the test failed while it ran */
 		kill(rig->engine, SIGKILL);
-		netns_wait(rig->engine, 10);
+		netns_wait(rig->engine, NETNS_SECONDS);
 	}
 	snprintf(path, sizeof(path), "%s/notify", rig->base);
 	unlink(path);
@@ -227,11 +227,29 @@ const char *text(const json_t *o, const char *member)
 	return json_string_value(json_object_get(o, member));
 }
 
+void packets_wait(struct command_rig *rig, const char *arguments, const char *port,
+		  const char *member, long long n)
+{
+	const struct timespec pause = {.tv_nsec = 50000000};
+	long long now = -1;
+
+	for (int i = 0; i < NETNS_SECONDS * 20 && now != n; i++) {
+		json_t *view = show_json(rig, arguments);
+
+		now = number(find(view, "ports", "name", port), member);
+		json_decref(view);
+		if (now != n)
+			nanosleep(&pause, NULL);
+	}
+	if (now != n)
+		fail_msg("port %s: %s is %lld, not %lld", port, member, now, n);
+}
+
 void state_wait(struct command_rig *rig, const char *port, const char *wanted)
 {
 	const struct timespec pause = {.tv_nsec = 50000000};
 
-	for (int i = 0; i < 200; i++) {
+	for (int i = 0; i < NETNS_SECONDS * 20; i++) {
 		json_t *view = show_json(rig, "");
 		json_t *o = find(view, "ports", "name", port);
 		bool there = o && !strcmp(text(o, "state"), wanted);

@@ -75,6 +75,12 @@ json_t *find(const json_t *view, const char *array, const char *member, const ch
 /* A member that has to be there. */
 long long number(const json_t *o, const char *member);
 const char *text(const json_t *o, const char *member);
+/*
+ * Waits, bounded, until a port has counted exactly so many ("rx_packets", …): what has come out at
+ * the far end may not be counted yet.
+ */
+void packets_wait(struct command_rig *rig, const char *arguments, const char *port,
+		  const char *member, long long n);
 /* Waits, bounded, until a port is in this state. */
 void state_wait(struct command_rig *rig, const char *port, const char *wanted);
 

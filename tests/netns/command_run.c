@@ -253,24 +253,6 @@ static void waits_for_links(void **state)
 	engine_stop(rig, &engine);
 }
 
-/* Waits, bounded, until a port has received so many. */
-static void received_wait(struct command_rig *rig, const char *arguments, const char *port,
-			  long long n)
-{
-	const struct timespec pause = {.tv_nsec = 50000000};
-
-	for (int i = 0; i < 200; i++) {
-		json_t *view = show_json(rig, arguments);
-		long long now = number(find(view, "ports", "name", port), "rx_packets");
-
-		json_decref(view);
-		if (now >= n)
-			return;
-		nanosleep(&pause, NULL);
-	}
-	fail_msg("port %s does not receive %lld packets", port, n);
-}
-
 /* VLANs, pollers and the handler as a file says; and a port of another VLAN that comes later. */
 static void obeys_the_file(void **state)
 {
@@ -288,7 +270,7 @@ static void obeys_the_file(void **state)
 		 rig->spec[0], rig->spec[1]);
 	engine_start_file(rig, &engine, conf);
 	netns_flood(&rig->links, 0, 100, 60);
-	received_wait(rig, " --name lab", "p0", 100);
+	packets_wait(rig, " --name lab", "p0", "rx_packets", 100);
 	view = show_json(rig, " --name lab");
 	o = find(view, "napis", "port", "p0");
 	assert_string_equal(text(o, "poller"), "softirq");

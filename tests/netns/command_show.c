@@ -136,7 +136,7 @@ static void terminal_read(struct command_rig *rig, char *out)
 		n += (size_t)got;
 	out[n] = '\0';
 	close(fd);
-	assert_int_equal(netns_wait(child, 10), 0);
+	assert_int_equal(netns_wait(child, NETNS_SECONDS), 0);
 }
 
 static void colours_terminals_only(void **state)

@@ -47,8 +47,9 @@ static void merge_on(struct rig *rig, const struct port *port)
 {
 	const struct queue_settings settings = {.gro_set = true, .gro = GRO_ON};
 
-	assert_int_equal(
-		engine_queue_set(rig->engine.engine, port->name, -1, &settings, NULL, NULL), 0);
+	assert_int_equal(ASK_PATIENTLY(engine_queue_set(rig->engine.engine, port->name, -1,
+							&settings, NULL, NULL)),
+			 0);
 }
 
 /* Most of the stream's segments have come behind another one. */

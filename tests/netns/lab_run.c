@@ -11,7 +11,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <napier/machine.h>
+
 #include <lab/clock.h>
+
+#define PATIENCE (60 * NSEC_PER_SEC) /* only against hanging */
 
 const char *lab_run_napier;
 
@@ -53,6 +57,8 @@ pid_t lab_run_start(const char *const *arguments, bool as_nobody, int *out)
 		execv(lab_run_napier, (char *const *)argv);
 		_exit(98);
 	}
+	/* Both sides do it, as either may be the first to need it. */
+	setpgid(pid, pid);
 	close(pipes[1]);
 	*out = pipes[0];
 	return pid;
@@ -71,28 +77,43 @@ json_t *lab_run_answer(pid_t pid, int out)
 	return answer;
 }
 
-/* Names in a directory that contain this process id. */
-static unsigned traces(const char *path, pid_t pid)
+/* Names in a directory that have this number in them, and not as a part of a longer one. */
+static unsigned names_with(const char *path, pid_t pid)
 {
 	struct dirent *entry;
-	char text[16];
 	unsigned n = 0;
 	DIR *dir = opendir(path);
 
 	if (!dir)
 		return 0;
-	snprintf(text, sizeof(text), "%d", pid);
-	while ((entry = readdir(dir)))
-		n += strstr(entry->d_name, text) != NULL;
+	while ((entry = readdir(dir))) {
+		const char *at = entry->d_name + strcspn(entry->d_name, "0123456789");
+
+		n += *at && strtol(at, NULL, 10) == pid;
+	}
 	closedir(dir);
 	return n;
+}
+
+unsigned lab_run_traces(pid_t pid)
+{
+	return names_with("/run/netns", pid) + names_with("/run/napier", pid);
+}
+
+void lab_run_await_namespaces(pid_t pid)
+{
+	int64_t limit = clock_now() + PATIENCE;
+
+	while (!names_with("/run/netns", pid) && clock_now() < limit)
+		clock_sleep(NSEC_PER_MSEC);
+	assert_true(names_with("/run/netns", pid) > 0);
 }
 
 int lab_run_interrupt(pid_t pid, int out, int after_ms)
 {
 	int status, other;
 
-	clock_sleep(after_ms * INT64_C(1000000));
+	clock_sleep(after_ms * NSEC_PER_MSEC);
 	kill(-pid, SIGINT);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	close(out);
@@ -104,7 +125,6 @@ int lab_run_interrupt(pid_t pid, int out, int after_ms)
 	while (waitpid(-1, &other, 0) > 0)
 		assert_true(WIFEXITED(other) || WTERMSIG(other) == SIGINT ||
 			    WTERMSIG(other) == SIGTERM);
-	assert_int_equal(traces("/run/netns", pid), 0);
-	assert_int_equal(traces("/run/napier", pid), 0);
+	assert_int_equal(lab_run_traces(pid), 0);
 	return status;
 }

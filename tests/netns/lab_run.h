@@ -33,4 +33,9 @@ json_t *lab_run_answer(pid_t pid, int out);
  */
 int lab_run_interrupt(pid_t pid, int out, int after_ms);
 
+/* Namespaces and run directories whose names have this process id. */
+unsigned lab_run_traces(pid_t pid);
+/* Waits until it has made its first namespace; fails the test when it does not. */
+void lab_run_await_namespaces(pid_t pid);
+
 #endif

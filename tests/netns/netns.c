@@ -90,7 +90,7 @@ static void end_settle(const struct netns_links *links, unsigned ns, const char 
 	must(netns_enter(links->lab->namespace[ns].name, &back, &err), &err);
 	must(netdev_open(&dev, name, &err), &err);
 	netns_leave(back);
-	for (int i = 0; i < 10000 && !(link.flags & IFF_RUNNING); i++) {
+	for (int i = 0; i < NETNS_SECONDS * 1000 && !(link.flags & IFF_RUNNING); i++) {
 		nanosleep(&pause, NULL);
 		assert_int_equal(netdev_link(&dev, &link), 0);
 	}
@@ -316,7 +316,7 @@ static void frame_fill(uint8_t *frame, uint32_t size, int from, uint32_t number)
 
 static bool frame_send(int fd, const uint8_t *frame, uint32_t size)
 {
-	for (int i = 0; i < 1000; i++) {
+	for (int i = 0; i < NETNS_SECONDS * 1000; i++) {
 		if (send(fd, frame, size, 0) == (ssize_t)size)
 			return true;
 		poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, 1);
@@ -338,7 +338,7 @@ uint32_t netns_cross(const struct netns_links *links, int from, uint32_t n, uint
 			frame_fill(frame, size, from, sent);
 			assert_true(frame_send(links->far[from], frame, size));
 		}
-		if (poll(&ready, 1, 10000) != 1)
+		if (poll(&ready, 1, NETNS_SECONDS * 1000) != 1)
 			break;
 		while (recv(out, frame, sizeof(frame), MSG_DONTWAIT) == (ssize_t)size) {
 			frame_fill(expected, size, from, got);
@@ -442,6 +442,21 @@ unsigned netns_logged(struct netns_engine *e, const char *text)
 	return n;
 }
 
+void netns_log_show(struct netns_engine *e)
+{
+	pthread_mutex_lock(&log_lock);
+	if (e->log[0])
+		printf("log: %s", e->log);
+	pthread_mutex_unlock(&log_lock);
+}
+
+void netns_log_clear(struct netns_engine *e)
+{
+	pthread_mutex_lock(&log_lock);
+	e->log[0] = '\0';
+	pthread_mutex_unlock(&log_lock);
+}
+
 static void log_line(void *arg, enum log_level level, const char *line)
 {
 	struct netns_engine *e = arg;
@@ -541,27 +556,64 @@ uint64_t netns_transmitted(const struct port *port)
 	return sum;
 }
 
-bool netns_wait_received(const struct port *port, uint64_t wanted)
+/* Looks every millisecond, for NETNS_SECONDS. */
+static bool eventually(bool (*happened)(const struct port *port, uint64_t n),
+		       const struct port *port, uint64_t n)
 {
-	const struct timespec pause = {.tv_nsec = 10000000};
+	const struct timespec pause = {.tv_nsec = 1000000};
 
-	for (int i = 0; i < 1000; i++) {
-		if (netns_received(port) >= wanted)
+	for (int i = 0; i < NETNS_SECONDS * 1000; i++) {
+		if (happened(port, n))
 			return true;
 		nanosleep(&pause, NULL);
 	}
 	return false;
 }
 
+static bool has_received(const struct port *port, uint64_t n)
+{
+	return netns_received(port) >= n;
+}
+
+static bool has_transmitted(const struct port *port, uint64_t n)
+{
+	return netns_transmitted(port) >= n;
+}
+
+void netns_wait_received(const struct port *port, uint64_t wanted)
+{
+	if (!eventually(has_received, port, wanted))
+		fail_msg("port %s has received %lu, not %lu", port->name, netns_received(port),
+			 wanted);
+}
+
+void netns_assert_received(const struct port *port, uint64_t n)
+{
+	eventually(has_received, port, n);
+	assert_int_equal(netns_received(port), n);
+}
+
+void netns_assert_transmitted(const struct port *port, uint64_t n)
+{
+	eventually(has_transmitted, port, n);
+	assert_int_equal(netns_transmitted(port), n);
+}
+
+static bool conserved(const struct port *port, uint64_t queue)
+{
+	const struct napi_counters *c = napi_counters(port->queue[queue].napi);
+	uint64_t out = counter_read(&c->transmitted) + counter_read(&c->delivered) +
+		       counter_read(&c->steered) + counter_read(&c->merged);
+
+	for (int k = 0; k < DROP_MAX; k++)
+		out += counter_read(&c->dropped[k]);
+	return counter_read(&c->received) + counter_read(&c->cloned) == out;
+}
+
 void netns_assert_conserved(const struct port *port)
 {
-	for (uint32_t i = 0; i < port->queues; i++) {
-		const struct napi_counters *c = napi_counters(port->queue[i].napi);
-		uint64_t out = counter_read(&c->transmitted) + counter_read(&c->delivered) +
-			       counter_read(&c->steered) + counter_read(&c->merged);
-
-		for (int k = 0; k < DROP_MAX; k++)
-			out += counter_read(&c->dropped[k]);
-		assert_int_equal(counter_read(&c->received) + counter_read(&c->cloned), out);
-	}
+	for (uint32_t i = 0; i < port->queues; i++)
+		if (!eventually(conserved, port, i))
+			fail_msg("port %s: queue %u has not let go of all that came in", port->name,
+				 i);
 }

@@ -18,6 +18,7 @@
 
 #define NETNS_SKIPPED 77
 #define NETNS_OUTER "out"
+#define NETNS_SECONDS 30 /* within which anything that is waited for has happened */
 
 struct netns_links {
 	struct netlab *lab;
@@ -91,6 +92,9 @@ struct netns_engine {
 
 /* How often the log has this in it; while runners run `log` itself is not to be read. */
 unsigned netns_logged(struct netns_engine *e, const char *text);
+/* Prints it, when there is something in it; and empties it. */
+void netns_log_show(struct netns_engine *e);
+void netns_log_clear(struct netns_engine *e);
 
 void netns_engine_open(struct netns_engine *e, enum poller poller);
 /* The same with a pool of so many frames. */
@@ -103,12 +107,20 @@ void netns_engine_ports_remove(struct netns_engine *e);
 /* One that is not open: no effect. */
 void netns_engine_close(struct netns_engine *e);
 
-/* Sums over the queues of a port. */
+/*
+ * Sums over the queues of a port. What has come out at the far end may not be counted yet, since a
+ * poll counts when all of its vector has gone: so whoever wants an exact number waits for it.
+ */
 uint64_t netns_received(const struct port *port);
 uint64_t netns_transmitted(const struct port *port);
-/* Waits, at most 10 seconds, until a counter has its value; false: it has not. */
-bool netns_wait_received(const struct port *port, uint64_t wanted);
-/* I3: what came in is what went out and what was dropped, for each queue, nothing under way. */
+/* Wait for so many, and fail the test without; of received ones it may be more. */
+void netns_wait_received(const struct port *port, uint64_t wanted);
+void netns_assert_received(const struct port *port, uint64_t n);
+void netns_assert_transmitted(const struct port *port, uint64_t n);
+/*
+ * I3: what came in is what went out and what was dropped, for each queue, nothing under way; or
+ * becomes so, where somebody polls just now.
+ */
 void netns_assert_conserved(const struct port *port);
 
 #endif

@@ -92,7 +92,7 @@ static void bridges_in_user_namespace(void **state)
 	rig_port(rig, rig->inner, "packet:in0,ring=65536");
 	rig_port(rig, rig->inner, "packet:in1");
 	assert_true(netns_logged(&rig->engine, "net.core.rmem_max"));
-	printf("  %s", rig->engine.log);
+	netns_log_show(&rig->engine);
 	at_a = rig_raw(rig, rig->left, NETNS_OUTER);
 	at_b = rig_raw(rig, rig->right, NETNS_OUTER);
 	rig_pass(at_a, at_b, true, 0, 2000, 0);

@@ -173,7 +173,8 @@ static void another_program(void **state)
 		char fix[128];
 		int rc;
 
-		rc = netns_wait(netns_fork(&links, links.inner[0], attach_other, &mode), 10);
+		rc = netns_wait(netns_fork(&links, links.inner[0], attach_other, &mode),
+				NETNS_SECONDS);
 		assert_int_equal(rc, 0);
 		snprintf(fix, sizeof(fix), "ip netns exec %s ip link set dev in0 %s off",
 			 links.lab->namespace[links.inner[0]].name, ways[i].off);
@@ -236,14 +237,14 @@ static void another_socket(void **state)
 	refused("", -EBUSY, "xdp:in0: queue 0 has an AF_XDP socket of another program",
 		"end that program (see: ss --xdp -p)");
 	kill(pid, SIGKILL);
-	netns_wait(pid, 10);
+	netns_wait(pid, NETNS_SECONDS);
 	opens_now();
 
 	/* The kernel gives a queue back some time after its socket is closed: that is waited for.
 	 */
 	pid = holding_start(200);
 	opens_now();
-	assert_int_equal(netns_wait(pid, 10), 0);
+	assert_int_equal(netns_wait(pid, NETNS_SECONDS), 0);
 }
 
 static void small_pool(void **state)
@@ -347,9 +348,9 @@ static int no_teardown(void **state)
 static void capabilities(void **state)
 {
 	(void)state;
-	assert_int_equal(netns_wait(netns_fork(&links, links.inner[0], without_bpf, NULL), 30), 0);
+	assert_int_equal(netns_wait(netns_fork(&links, links.inner[0], without_bpf, NULL), 60), 0);
 	assert_int_equal(
-		netns_wait(netns_fork(&links, links.inner[0], without_locked_memory, NULL), 30), 0);
+		netns_wait(netns_fork(&links, links.inner[0], without_locked_memory, NULL), 60), 0);
 }
 
 #define REFUSAL(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -18,8 +18,7 @@ static struct netns_engine e;
 static inline int teardown(void **state)
 {
 	(void)state;
-	if (e.engine && e.log[0])
-		printf("log: %s", e.log);
+	netns_log_show(&e);
 	netns_engine_close(&e);
 	netns_links_close(&links);
 	return 0;
@@ -40,15 +39,32 @@ static inline void sleep_ms(long ms)
 	nanosleep(&pause, NULL);
 }
 
-/* Waits for a warning, for at most 10 seconds. */
-static inline bool log_says(const char *text)
+/* Looks ten times a second, for NETNS_SECONDS. */
+static inline bool eventually(bool (*happened)(void *arg), void *arg)
 {
-	for (int i = 0; i < 100; i++) {
-		if (netns_logged(&e, text))
+	for (int i = 0; i < NETNS_SECONDS * 10; i++) {
+		if (happened(arg))
 			return true;
 		sleep_ms(100);
 	}
 	return false;
+}
+
+static inline bool is_logged(void *text)
+{
+	return netns_logged(&e, text);
+}
+
+/* Waits for a warning. */
+static inline bool log_says(const char *text)
+{
+	return eventually(is_logged, (void *)(uintptr_t)text);
+}
+
+/* Nothing was said, but that a busy machine did not run a poller for a second. */
+static inline void assert_nothing_said(void)
+{
+	assert_int_equal(netns_logged(&e, "\n"), netns_logged(&e, "not polled for a second"));
 }
 
 /* A number of an interface's own: the second is of packets, the fourth of those it dropped. */
@@ -69,6 +85,19 @@ static inline unsigned long tx_counted(unsigned ns, const char *name, int field)
 	fclose(file);
 	unlink(path);
 	return dropped;
+}
+
+/*
+ * All that the port has transmitted has left by its interface: that has sent it, or dropped it as
+ * it went down, or for want of room at the peer, whose softirq may come late.
+ */
+static inline bool queue_idle(void *arg)
+{
+	int side = *(const int *)arg;
+
+	return netns_transmitted(e.port[side]) ==
+	       tx_counted(links.inner[side], links.name[side], 2) +
+		       tx_counted(links.inner[side], links.name[side], 4);
 }
 
 #endif
