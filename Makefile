@@ -33,7 +33,7 @@ build: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
 
 check: deps build
-	@scripts/check $(BUILD) $(if $(COUNT),--count "$(COUNT)")
+	@exec scripts/check $(BUILD) $(if $(COUNT),--count "$(COUNT)")
 
 demo: build
 	$(BUILD)/src/cmd/napier demo
