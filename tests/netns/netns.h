@@ -9,6 +9,7 @@
 #ifndef NETNS_H
 #define NETNS_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -27,6 +28,21 @@ struct netns_links {
 	char name[2][16];	     /* of the inner ends */
 	int far[2];		     /* packet sockets on the outer ends, for numbered frames */
 };
+
+/*
+ * A call that changes a running engine. It may take a second, which is much, yet a busy machine may
+ * not run a thread for as long: then it is -ETIMEDOUT with everything as it was, and asked for
+ * again. What had lost its wake-up would fail each time.
+ */
+#define ASK_PATIENTLY(call)                                                                        \
+	({                                                                                         \
+		int asked_rc, asked = 0;                                                           \
+                                                                                                   \
+		do                                                                                 \
+			asked_rc = (call);                                                         \
+		while (asked_rc == -ETIMEDOUT && ++asked < 30);                                    \
+		asked_rc;                                                                          \
+	})
 
 /* Ends the program with 77, and says what is missing, where namespaces cannot be made. */
 void netns_require(void);

@@ -14,19 +14,4 @@
 
 #include <cmocka.h>
 
-/*
- * A call that changes a running engine. It may take a second, which is much, yet a busy machine may
- * not run a thread for as long: then it is -ETIMEDOUT with everything as it was, and asked for
- * again. What had lost its wake-up would fail each time.
- */
-#define ASK_PATIENTLY(call)                                                                        \
-	({                                                                                         \
-		int asked_rc, asked = 0;                                                           \
-                                                                                                   \
-		do                                                                                 \
-			asked_rc = (call);                                                         \
-		while (asked_rc == -ETIMEDOUT && ++asked < 30);                                    \
-		asked_rc;                                                                          \
-	})
-
 #endif
