@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -8,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -20,6 +18,7 @@
 #include <control/rundir.h>
 
 #include "lab/netlab.h"
+#include "lab/record_file.h"
 
 #define NETNS_DIR "/run/netns"
 #define RECORD_PREFIX "lab."
@@ -104,13 +103,13 @@ static int record_clean(FILE *record)
 }
 
 /* The run directory of that lab's engine, unless that lives yet. */
-static void engine_clean(const char *rundir, const char *record)
+static void engine_clean(const char *rundir, pid_t lab)
 {
 	struct rundir dir;
 	char name[32];
 	char path[RUNDIR_PATH_MAX + 10];
 
-	netlab_engine_name(atoi(record + strlen(RECORD_PREFIX)), name);
+	netlab_engine_name(lab, name);
 	if (rundir_find(&dir, rundir, name, NULL) || access(dir.path, F_OK) ||
 	    rundir_lock(&dir, NULL))
 		return;
@@ -125,36 +124,17 @@ void netlab_engine_name(pid_t lab, char name[32])
 	snprintf(name, 32, "lab%d", lab);
 }
 
+static int record_undo(void *rundir, FILE *record, const char *owner)
+{
+	int removed = record_clean(record);
+
+	engine_clean(rundir, atoi(owner));
+	return removed;
+}
+
 int netlab_clean(const char *rundir)
 {
-	DIR *dir = opendir(rundir);
-	struct dirent *entry;
-	int removed = 0;
-
-	if (!dir)
-		return 0;
-	while ((entry = readdir(dir))) {
-		FILE *record;
-		int fd;
-
-		if (strncmp(entry->d_name, RECORD_PREFIX, strlen(RECORD_PREFIX)))
-			continue;
-		fd = openat(dirfd(dir), entry->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-		record = fd < 0 ? NULL : fdopen(fd, "r");
-		if (!record) {
-			if (fd >= 0)
-				close(fd);
-			continue;
-		}
-		if (!flock(fd, LOCK_EX | LOCK_NB)) { /* its owner is dead */
-			removed += record_clean(record);
-			engine_clean(rundir, entry->d_name);
-			unlinkat(dirfd(dir), entry->d_name, 0);
-		}
-		fclose(record);
-	}
-	closedir(dir);
-	return removed;
+	return record_files_undo(rundir, RECORD_PREFIX, record_undo, (void *)rundir);
 }
 
 /* What helps against it. */
@@ -165,23 +145,14 @@ static const char *fix(int code)
 
 static int record_open(struct netlab *lab, const char *rundir, struct error *err)
 {
-	char unlocked[sizeof(lab->record)];
+	struct error why;
+	char name[32];
 
-	if (mkdir(rundir, 0755) && errno != EEXIST)
-		return error_set(err, -errno, "%s: making the run directory: %s%s", rundir,
-				 strerror(errno), fix(errno));
-	/*
-	 * Another process that starts now takes an unlocked record for a dead owner's, so it gets
-	 * its name only when it is locked.
-	 */
-	snprintf(lab->record, sizeof(lab->record), "%s/" RECORD_PREFIX "%d", rundir, lab->pid);
-	snprintf(unlocked, sizeof(unlocked), "%s/.%d", rundir, lab->pid);
-	unlink(unlocked);
-	lab->record_fd = open(unlocked, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (lab->record_fd < 0 || flock(lab->record_fd, LOCK_EX | LOCK_NB) ||
-	    rename(unlocked, lab->record))
-		return error_set(err, -errno, "%s: %s%s", lab->record, strerror(errno), fix(errno));
-	return 0;
+	snprintf(name, sizeof(name), RECORD_PREFIX "%d", lab->pid);
+	lab->record_fd = record_file_open(rundir, name, lab->record, sizeof(lab->record), &why);
+	return lab->record_fd < 0
+		       ? error_set(err, lab->record_fd, "%s%s", why.text, fix(-lab->record_fd))
+		       : 0;
 }
 
 int netlab_open(const char *rundir, struct netlab **out, struct error *err)
@@ -197,11 +168,8 @@ int netlab_open(const char *rundir, struct netlab **out, struct error *err)
 	if (!lab)
 		return error_set(err, -ENOMEM, "no memory for a lab");
 	lab->pid = getpid();
-	lab->record_fd = -1;
 	ret = record_open(lab, rundir, err);
 	if (ret) {
-		if (lab->record_fd >= 0)
-			close(lab->record_fd);
 		free(lab);
 		return ret;
 	}

@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lab/record_file.h"
 #include "lab/run/knob.h"
 
 #define NETNS_DIR "/run/netns"
@@ -29,28 +30,10 @@ enum { LINE_MAX_BYTES = 32768 };
 int knobs_record_open(const char *rundir, char path[KNOB_PATH_MAX], struct error *err)
 {
 	static _Atomic unsigned opened;
-	unsigned number = opened++;
-	char unlocked[KNOB_PATH_MAX];
-	int fd;
+	char name[48];
 
-	if (mkdir(rundir, 0755) && errno != EEXIST)
-		return error_set(err, -errno, "%s: making the run directory: %s", rundir,
-				 strerror(errno));
-	/* It has its name only when it is locked, or who starts now took it for a dead one's. */
-	snprintf(path, KNOB_PATH_MAX, "%s/" PREFIX "%d.%u", rundir, getpid(), number);
-	snprintf(unlocked, sizeof(unlocked), "%s/.knobs%d.%u", rundir, getpid(), number);
-	unlink(unlocked);
-	fd = open(unlocked, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) || rename(unlocked, path)) {
-		int code = -errno;
-
-		if (fd >= 0) {
-			unlink(unlocked);
-			close(fd);
-		}
-		return error_set(err, code, "%s: %s", path, strerror(-code));
-	}
-	return fd;
+	snprintf(name, sizeof(name), PREFIX "%d.%u", getpid(), opened++);
+	return record_file_open(rundir, name, path, KNOB_PATH_MAX, err);
 }
 
 static const char *lock_path(const char *rundir, char path[KNOB_PATH_MAX])
@@ -256,13 +239,15 @@ static bool line_undo(char *line)
 }
 
 /* Last first. */
-static int record_undo(FILE *record)
+static int record_undo(void *arg, FILE *record, const char *owner)
 {
 	char **lines = NULL, *line = NULL;
 	size_t n = 0, size = 0;
 	ssize_t length;
 	int undone = 0;
 
+	(void)arg;
+	(void)owner;
 	while ((length = getline(&line, &size, record)) > 0 && length < LINE_MAX_BYTES) {
 		char **more = realloc(lines, (n + 1) * sizeof(*lines));
 
@@ -288,36 +273,7 @@ static int record_undo(FILE *record)
 
 int knobs_records_undo(const char *rundir)
 {
-	DIR *dir = opendir(rundir);
-	struct dirent *entry;
-	int undone = 0;
-
-	if (!dir)
-		return 0;
-	while ((entry = readdir(dir))) {
-		struct stat s;
-		FILE *record;
-		int fd;
-
-		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) != 0)
-			continue;
-		fd = openat(dirfd(dir), entry->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-		record = fd < 0 ? NULL : fdopen(fd, "r");
-		if (!record) {
-			if (fd >= 0)
-				close(fd);
-			continue;
-		}
-		/* Ours only: others may be able to write to the directory. */
-		if (!fstat(fd, &s) && S_ISREG(s.st_mode) && s.st_uid == geteuid() &&
-		    !flock(fd, LOCK_EX | LOCK_NB)) {
-			undone += record_undo(record);
-			unlinkat(dirfd(dir), entry->d_name, 0);
-		}
-		fclose(record);
-	}
-	closedir(dir);
-	return undone;
+	return record_files_undo(rundir, PREFIX, record_undo, NULL);
 }
 
 int knobs_recover(const char *rundir)

@@ -8,15 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <linux/sockios.h>
 
 #include "lab/inside.h"
+#include "lab/record_file.h"
 #include "lab/run/record.h"
 
 #define PREFIX "run."
@@ -27,32 +26,21 @@ enum { LINES = 8, LINE = 160, ENVIRON = 1 << 17 };
 static struct {
 	pid_t pid; /* one that was forked has none yet */
 	int fd;
+	char path[256];
 	char line[LINES][LINE];
 } own = {.fd = -1};
 
-static void path_of(const char *rundir, pid_t pid, char path[256])
-{
-	snprintf(path, 256, "%.200s/" PREFIX "%d", rundir, pid);
-}
-
 static int own_open(const char *rundir, struct error *err)
 {
-	char path[256], unlocked[256];
+	char name[32];
 
 	if (own.fd >= 0 && own.pid == getpid())
 		return 0;
 	memset(&own, 0, sizeof(own));
 	own.pid = getpid();
-	if (mkdir(rundir, 0755) && errno != EEXIST)
-		return error_set(err, -errno, "%s: %s", rundir, strerror(errno));
-	path_of(rundir, getpid(), path);
-	/* Who finds it without a lock takes it for a dead one's: so it gets its name locked. */
-	snprintf(unlocked, sizeof(unlocked), "%.200s/.r%d", rundir, getpid());
-	unlink(unlocked);
-	own.fd = open(unlocked, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (own.fd < 0 || flock(own.fd, LOCK_EX | LOCK_NB) || rename(unlocked, path))
-		return error_set(err, -errno, "%s: %s", path, strerror(errno));
-	return 0;
+	snprintf(name, sizeof(name), PREFIX "%d", own.pid);
+	own.fd = record_file_open(rundir, name, own.path, sizeof(own.path), err);
+	return own.fd < 0 ? own.fd : 0;
 }
 
 static int own_write(void)
@@ -76,16 +64,13 @@ int record_add(const char *rundir, const char *line, struct error *err)
 			continue;
 		snprintf(own.line[i], LINE, "%s", line);
 		ret = own_write();
-		return ret ? error_set(err, ret, "%s/" PREFIX "%d: %s", rundir, getpid(),
-				       strerror(-ret))
-			   : 0;
+		return ret ? error_set(err, ret, "%s: %s", own.path, strerror(-ret)) : 0;
 	}
 	return error_set(err, -ENOSPC, "more than %d things to remember", LINES);
 }
 
-void record_remove(const char *rundir, const char *line)
+void record_remove(const char *line)
 {
-	char path[256];
 	bool left = false;
 
 	for (unsigned i = 0; i < LINES; i++) {
@@ -98,8 +83,7 @@ void record_remove(const char *rundir, const char *line)
 	own_write();
 	if (left)
 		return;
-	path_of(rundir, getpid(), path);
-	unlink(path);
+	unlink(own.path);
 	close(own.fd);
 	own.fd = -1;
 }
@@ -183,39 +167,20 @@ static int line_recover(const char *line, pid_t owner)
 	return !ret;
 }
 
-static int file_recover(int dir, const char *name)
+static int file_undo(void *arg, FILE *record, const char *owner)
 {
-	int fd = openat(dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW), done = 0;
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
 	char line[LINE];
+	int done = 0;
 
-	if (!f) {
-		if (fd >= 0)
-			close(fd);
-		return 0;
+	(void)arg;
+	while (atoi(owner) > 0 && fgets(line, sizeof(line), record)) {
+		line[strcspn(line, "\n")] = '\0';
+		done += line_recover(line, atoi(owner));
 	}
-	if (!flock(fd, LOCK_EX | LOCK_NB)) {
-		while (fgets(line, sizeof(line), f)) {
-			line[strcspn(line, "\n")] = '\0';
-			done += line_recover(line, atoi(name + strlen(PREFIX)));
-		}
-		unlinkat(dir, name, 0);
-	}
-	fclose(f);
 	return done;
 }
 
 int record_recover(const char *rundir)
 {
-	DIR *dir = opendir(rundir);
-	struct dirent *entry;
-	int done = 0;
-
-	while (dir && (entry = readdir(dir)))
-		if (!strncmp(entry->d_name, PREFIX, strlen(PREFIX)) &&
-		    atoi(entry->d_name + strlen(PREFIX)) > 0)
-			done += file_recover(dirfd(dir), entry->d_name);
-	if (dir)
-		closedir(dir);
-	return done;
+	return record_files_undo(rundir, PREFIX, file_undo, NULL);
 }

@@ -17,7 +17,7 @@
 /* "command", or "bridge NETNS NAME"; before it is made. */
 int record_add(const char *rundir, const char *line, struct error *err);
 /* It is gone. The last one takes the file along. */
-void record_remove(const char *rundir, const char *line);
+void record_remove(const char *line);
 /* Ends and removes what killed ones left; how many things that were. */
 int record_recover(const char *rundir);
 

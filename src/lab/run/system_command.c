@@ -78,7 +78,7 @@ int system_command_start(struct system *system, struct error *err)
 	ret = child_start(&system->command, argv, poller ? &poller->cpus : &anywhere,
 			  system->topology->dut[0].netns, err);
 	if (ret) {
-		record_remove(system->rundir, "command");
+		record_remove("command");
 		return ret;
 	}
 	system->group = system->command.pid;
@@ -158,6 +158,6 @@ int system_command_stop(struct system *system, struct error *err)
 		clock_sleep(NSEC_PER_MSEC);
 	kill(-group, SIGKILL);
 	system->group = 0;
-	record_remove(system->rundir, "command");
+	record_remove("command");
 	return ret;
 }

@@ -69,7 +69,7 @@ static int bridge_start(struct system *system, struct error *err)
 		return ret;
 	ret = ioctl(at->ioctl, SIOCBRADDBR, bridge) ? -errno : 0;
 	if (ret) {
-		record_remove(system->rundir, line);
+		record_remove(line);
 		return error_set(err, ret, "making a bridge in %s: %s", at->netns_name,
 				 strerror(-ret));
 	}
@@ -223,6 +223,6 @@ void system_kernel_stop(struct system *system)
 	bridge_line(system, line);
 	bridge_up(at, bridge, false);
 	ioctl(at->ioctl, SIOCBRDELBR, bridge);
-	record_remove(system->rundir, line);
+	record_remove(line);
 	system->bridged = false;
 }
