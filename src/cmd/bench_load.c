@@ -3,6 +3,8 @@
  * napier bench rr|stream|rrul: one run of one workload, between two namespaces made for it, or with
  * a server on another host.
  */
+#include <string.h>
+
 #include <lab/load/peer.h>
 
 #include <cmd/bench_load.h>
@@ -27,10 +29,16 @@ static int parameters_read(struct load_asked *asked, unsigned kind, json_t *give
 static int option_take(const struct bench_command *command, struct load_asked *asked, int option,
 		       json_t *given, char **argv)
 {
+	const char *colon;
 	int rc;
 
 	switch (option) {
 	case 'H':
+		colon = strchr(optarg, ':');
+		/* With two it is an address of IPv6. */
+		if (colon && !strchr(colon + 1, ':'))
+			return misused("bench %s: -H %s: the port is given by -P %s", command->name,
+				       optarg, colon + 1);
 		asked->host = optarg;
 		return 0;
 	case 'P':

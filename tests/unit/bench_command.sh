@@ -37,6 +37,8 @@ expect 2 'bench rr: --rate nan: it is a number' rr --rate nan
 expect 2 'bench rr: --work 1h: it is a time' rr --work 1h
 expect 2 'bench rr: --work 2s: 2000000000 is not 0..1000000000' rr --work 2s
 expect 2 'bench rr: connect is of TCP' rr --udp --connect
+expect 2 'bench rr: poisson arrivals are of the open loop: give a rate' rr --poisson
+expect 2 'bench rr: -H there:1: the port is given by -P 1' rr -H there:1
 expect 2 'bench rr: -l 0: a time, 0.1 to 3600 s' rr -l 0
 expect 2 'bench rr: -l x: a time' rr -l x
 expect 2 'bench rr: --warm -1: a time' --warm -1 rr

@@ -41,6 +41,10 @@ static int open_loop_check(struct load_config *config, struct error *err)
 	if (config->rate == 0 && config->outstanding)
 		return error_set(err, -EINVAL,
 				 "outstanding is of the open loop: give a rate, or leave it out");
+	if (config->rate == 0 && config->arrivals == LOAD_POISSON)
+		return error_set(err, -EINVAL,
+				 "poisson arrivals are of the open loop: give a rate, or leave "
+				 "them out");
 	if (config->outstanding > LOAD_OUTSTANDING_MAX)
 		return error_set(err, -EINVAL, "outstanding = %u: at most %d are possible",
 				 config->outstanding, LOAD_OUTSTANDING_MAX);
