@@ -410,7 +410,10 @@ static int spec_take(const struct asked *asked, struct spec **out)
 	int rc = spec_load(asked->name, asked->setting, asked->settings, out, &err);
 
 	if (rc)
-		return rc == -ENOENT ? misused("%s; other names: see napier bench --help", err.text)
+		return rc == -ENOENT ? misused("%s%s", err.text,
+					       strncmp(err.text, "--set ", 6)
+						       ? "; other names: see napier bench --help"
+						       : "")
 				     : complain("%s", err.text);
 	if (asked->chosen && spec_only(*out, asked->only, asked->chosen, &err)) {
 		spec_free(*out);
