@@ -87,12 +87,24 @@ static int weight_key(struct wish *wish, const char *key, const char *value, str
 	return 0;
 }
 
+/* Who writes 10ms is told what is counted. */
+static int time_parse(const char *key, const char *text, const char *unit, long long max,
+		      long long *out, struct error *err)
+{
+	int rc = number_parse(key, text, 0, max, out, err);
+
+	if (rc == -EINVAL)
+		error_set(err, rc, "%s=%.40s: not a number of %s; it is 0..%lld", key, text, unit,
+			  max);
+	return rc;
+}
+
 /* An hour at most: it is there to save CPU time, not to be forgotten. */
 static int idle_suspend_key(struct wish *wish, const char *key, const char *value,
 			    struct error *err)
 {
 	long long n;
-	int rc = number_parse(key, value, 0, 3600000000, &n, err);
+	int rc = time_parse(key, value, "us", 3600000000, &n, err);
 
 	if (rc)
 		return rc;
@@ -118,7 +130,7 @@ static int gro_flush_timeout_key(struct wish *wish, const char *key, const char 
 				 struct error *err)
 {
 	long long n;
-	int rc = number_parse(key, value, 0, GRO_FLUSH_TIMEOUT_MAX, &n, err);
+	int rc = time_parse(key, value, "ns", GRO_FLUSH_TIMEOUT_MAX, &n, err);
 
 	if (rc)
 		return rc;
@@ -131,7 +143,7 @@ static int irq_suspend_timeout_key(struct wish *wish, const char *key, const cha
 				   struct error *err)
 {
 	long long n;
-	int rc = number_parse(key, value, 0, IRQ_SUSPEND_TIMEOUT_MAX, &n, err);
+	int rc = time_parse(key, value, "ns", IRQ_SUSPEND_TIMEOUT_MAX, &n, err);
 
 	if (rc)
 		return rc;
