@@ -293,14 +293,16 @@ static int faults_find(const json_t *results, struct faults *out)
 /* The first that went wrong is named, the others are counted. */
 static int faults_tell(const json_t *results, const struct faults *faults)
 {
+	size_t runs = json_array_size(json_object_get(results, "runs"));
 	const char *why;
 
+	if (!runs)
+		return complain("nothing was measured: no system can be had here, as said above");
 	if (!faults->n)
 		return DONE;
 	why = json_string_value(json_object_get(faults->first, "error"));
 	why = why ? why : json_string_value(json_object_get(faults->first, "invalid"));
-	return complain("%zu of %zu runs %s; the first, %s with %s: %s", faults->n,
-			json_array_size(json_object_get(results, "runs")),
+	return complain("%zu of %zu runs %s; the first, %s with %s: %s", faults->n, runs,
 			faults->n == 1 ? "has no valid figures" : "have no valid figures",
 			text_of(faults->first, "system"), text_of(faults->first, "workload"),
 			why ? why : "it is not said why");

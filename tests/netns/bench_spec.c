@@ -433,6 +433,10 @@ static void refused(void **state)
 	line_check(shell("%s bench %s --only a,nothing 2>&1", lab_run_napier, file), 2,
 		   "no system is called");
 	line_check(shell("%s bench 2>&1", lab_run_napier), 2, "--list");
+	/* All that it measures is here, and the server elsewhere. */
+	line_check(shell("%s bench wang-2020 --quick -H 127.0.0.1 -j 2>&1 >/dev/null",
+			 lab_run_napier),
+		   1, "nothing was measured");
 	assert_int_equal(shell("%s bench --list", lab_run_napier), 0);
 	assert_non_null(strstr(output, "riel-2014"));
 	line_check(shell("cd /; setpriv --reuid %d --clear-groups %s bench %s -j 2>&1", NOBODY,
