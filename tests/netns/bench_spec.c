@@ -433,8 +433,9 @@ static void refused(void **state)
 	line_check(shell("%s bench %s --only a,nothing 2>&1", lab_run_napier, file), 2,
 		   "no system is called");
 	line_check(shell("%s bench 2>&1", lab_run_napier), 2, "--list");
-	/* All that it measures is here, and the server elsewhere. */
-	line_check(shell("%s bench wang-2020 --quick -H 127.0.0.1 -j 2>&1 >/dev/null",
+	/* All that it measures is here, and the server elsewhere: at an address that is reached. */
+	line_check(shell("ip link set lo up; %s bench wang-2020 --quick -H 127.0.0.1 -j 2>&1 "
+			 ">/dev/null",
 			 lab_run_napier),
 		   1, "nothing was measured");
 	assert_int_equal(shell("%s bench --list", lab_run_napier), 0);
