@@ -194,7 +194,7 @@ json_t *show_json(struct command_rig *rig, const char *arguments)
 	json_t *view;
 
 	if (napier(rig, &p, "show -j --run-dir %s%s", rig->base, arguments))
-		fail_msg("%s", p.err);
+		fail_msg("napier show ended with %d: %s", p.status, p.err);
 	view = json_loads(p.out, 0, NULL);
 	assert_non_null(view);
 	return view;
