@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
 #include <poll.h>
@@ -23,6 +24,20 @@
 #define NUMBERED 0x88b5
 #define WINDOW 256
 
+/* Each test has a run directory of its own, so no later start finds what a killed one left there.
+ */
+static void killed_clean(void)
+{
+	glob_t found;
+
+	if (glob("/tmp/napier-*-??????", GLOB_NOSORT, NULL, &found))
+		return;
+	for (size_t i = 0; i < found.gl_pathc; i++)
+		if (netlab_clean(found.gl_pathv[i]) > 0)
+			rmdir(found.gl_pathv[i]);
+	globfree(&found);
+}
+
 void netns_require(void)
 {
 	pid_t child = fork();
@@ -31,8 +46,10 @@ void netns_require(void)
 	/* In a child, so that this process stays where it is. */
 	if (!child)
 		_exit(unshare(CLONE_NEWNET) ? 1 : 0);
-	if (child > 0 && waitpid(child, &status, 0) == child && !status && !geteuid())
+	if (child > 0 && waitpid(child, &status, 0) == child && !status && !geteuid()) {
+		killed_clean();
 		return;
+	}
 	fprintf(stderr, "skipped: needs root (CAP_SYS_ADMIN and CAP_NET_ADMIN) to make network "
 			"namespaces\n");
 	exit(NETNS_SKIPPED);

@@ -44,7 +44,10 @@ struct netns_links {
 		asked_rc;                                                                          \
 	})
 
-/* Ends the program with 77, and says what is missing, where namespaces cannot be made. */
+/*
+ * Ends the program with 77, and says what is missing, where namespaces cannot be made. Takes away
+ * what tests left that were killed.
+ */
 void netns_require(void);
 
 /*
