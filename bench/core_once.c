@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <lab/core.h>
+#include <lab/parts/core.h>
 
 int main(int argc, char **argv)
 {

@@ -8,11 +8,11 @@
 
 #include <napier/napier.h>
 
-#include <lab/core.h>
+#include <lab/parts/core.h>
 #include <lab/cputime.h>
-#include <lab/delivery.h>
-#include <lab/peers.h>
-#include <lab/pollers.h>
+#include <lab/parts/delivery.h>
+#include <lab/parts/peers.h>
+#include <lab/parts/pollers.h>
 
 #include <cmd/bench.h>
 #include <cmd/bench_print.h>

@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include <lab/figures.h>
+#include <lab/parts/figures.h>
 
 /* The table, with its title and notes. */
 void bench_print(const struct figures *f, FILE *out);

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include <lab/compare.h>
+#include <lab/parts/compare.h>
 
 #define DEMO_NOTES_MAX 8
 

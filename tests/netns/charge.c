@@ -9,11 +9,11 @@
 
 #include <unistd.h>
 
-#include <lab/charge.h>
+#include <lab/parts/charge.h>
 #include <lab/clock.h>
 #include <lab/cputime.h>
 #include <lab/ends.h>
-#include <lab/frames.h>
+#include <lab/parts/frames.h>
 
 enum { FRAME = 60, ENOUGH = 20000 };
 

@@ -21,7 +21,7 @@
 #include <lab/ends.h>
 #include <lab/measure/usage.h>
 #include <lab/napi_watch.h>
-#include <lab/udp_server.h>
+#include <lab/parts/udp_server.h>
 
 enum { PORT = 9, ENOUGH = 100000, SIZE = 64 };
 

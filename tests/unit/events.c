@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include <lab/events.h>
+#include <lab/parts/events.h>
 
 enum { EVENTS = 100 };
 

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <lab/forwarder.h>
+#include <lab/parts/forwarder.h>
 
 static void engine_path(const char *rundir, const char *name, const char *file, char out[108])
 {

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <lab/peers.h>
+#include <lab/parts/peers.h>
 
 static char top[] = "/tmp/napier-peers-XXXXXX";
 
