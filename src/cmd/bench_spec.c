@@ -167,17 +167,26 @@ static int options_read(const struct bench_command *command, int argc, char **ar
 	return -1;
 }
 
-static void list_one(void *arg, const struct spec *spec)
+/* Into a list of JSON, or on a line. */
+static void list_one(void *list, const struct spec *spec)
 {
-	(void)arg;
-	printf("%-14s  %s\n", spec->name, spec->title);
+	if (list)
+		json_array_append_new(
+			list, json_pack("{ss ss}", "name", spec->name, "title", spec->title));
+	else
+		printf("%-14s  %s\n", spec->name, spec->title);
 }
 
-static int list_print(void)
+static int list_print(bool json)
 {
+	json_t *list = json ? json_array() : NULL;
 	struct error err;
+	int rc = spec_list(list_one, list, &err) ? complain("%s", err.text) : DONE;
 
-	return spec_list(list_one, NULL, &err) ? complain("%s", err.text) : DONE;
+	if (json && rc == DONE)
+		rc = json_put(list, JSON_INDENT(2));
+	json_decref(list);
+	return rc;
 }
 
 static unsigned keys_width(const struct spec *spec)
@@ -206,6 +215,27 @@ static void parts_print(const struct spec *spec)
 	printf("\nWorkloads:\n");
 	for (unsigned i = 0; i < spec->workloads; i++)
 		printf("  %-*s  %s\n", width, spec->workload[i].key, spec->workload[i].name);
+}
+
+static int parts_json(const struct spec *spec)
+{
+	json_t *systems = json_array(), *workloads = json_array(), *parts;
+	int rc;
+
+	for (unsigned i = 0; i < spec->systems; i++) {
+		const struct spec_system *system = &spec->system[i];
+
+		json_array_append_new(systems,
+				      json_pack("{ss ss ss}", "key", system->key, "name",
+						system->name, "scenario", system->scenario));
+	}
+	for (unsigned i = 0; i < spec->workloads; i++)
+		json_array_append_new(workloads, json_pack("{ss ss}", "key", spec->workload[i].key,
+							   "name", spec->workload[i].name));
+	parts = json_pack("{so so}", "systems", systems, "workloads", workloads);
+	rc = json_put(parts, JSON_INDENT(2));
+	json_decref(parts);
+	return rc;
 }
 
 static void progress_print(void *arg, const struct experiment_progress *p)
@@ -431,11 +461,13 @@ static int asked_do(const struct asked *asked, const json_t *words)
 	int rc;
 
 	if (!asked->name)
-		return list_print();
+		return list_print(asked->json);
 	rc = spec_take(asked, &spec);
 	if (rc >= 0)
 		return rc;
-	if (asked->list) {
+	if (asked->list && asked->json) {
+		rc = parts_json(spec);
+	} else if (asked->list) {
 		parts_print(spec);
 		rc = DONE;
 	} else {
@@ -484,7 +516,8 @@ const struct bench_command bench_spec = {
 		 "  -o, --output DIR     the report's directory (napier-NAME-DATE-TIME)\n"
 		 "      --replace        results that are in DIR already give way, once there "
 		 "are new ones\n"
-		 "  -j, --json           results as JSON, and no directory unless -o is given\n"
+		 "  -j, --json           results (or the list) as JSON, and no directory unless -o is "
+		 "given\n"
 		 "      --list           the specifications that come with napier; of one, its "
 		 "systems and\n"
 		 "                       workloads\n"

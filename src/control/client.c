@@ -19,19 +19,22 @@
 static int nobody(const struct rundir *dir, struct error *err)
 {
 	pid_t pid = rundir_owner(dir);
+	char others[128];
 
 	if (pid > 0)
 		return error_set(err, -EAGAIN,
 				 "the engine named %s (pid %d) is just starting or ending: try "
 				 "again",
-				 strrchr(dir->path, '/') + 1, (int)pid);
+				 rundir_name(dir), (int)pid);
 	if (hosted_left(dir))
 		return error_set(err, -ENOENT,
 				 "no engine named %s is running (run directory %s): it was killed; "
 				 "napier stop puts back the addresses and routes that it has moved",
-				 strrchr(dir->path, '/') + 1, dir->path);
-	return error_set(err, -ENOENT, "no engine named %s is running (run directory %s)",
-			 strrchr(dir->path, '/') + 1, dir->path);
+				 rundir_name(dir), dir->path);
+	rundir_running(dir, others, sizeof(others));
+	return error_set(err, -ENOENT, "no engine named %s is running (run directory %s)%s%s",
+			 rundir_name(dir), dir->path,
+			 *others ? "; --name says which of these: " : "", others);
 }
 
 int client_connect(const struct rundir *dir, struct error *err)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -35,6 +36,11 @@ int rundir_find(struct rundir *dir, const char *base, const char *name, struct e
 				 "address cannot hold: give a shorter --run-dir",
 				 dir->base, RUNDIR_PATH_MAX - 1);
 	return 0;
+}
+
+const char *rundir_name(const struct rundir *dir)
+{
+	return strrchr(dir->path, '/') + 1;
 }
 
 void rundir_file(const struct rundir *dir, const char *file, char out[RUNDIR_PATH_MAX + 10])
@@ -102,9 +108,9 @@ static int lock_take(struct rundir *dir, struct error *err)
 		if (rc != -EAGAIN && rc != -EACCES)
 			return error_set(err, rc, "%s: lock: %s", path, strerror(-rc));
 		return error_set(err, -EADDRINUSE,
-				 "an engine named %s is running (pid %d): napier stop it, or give "
-				 "this one another --name",
-				 strrchr(dir->path, '/') + 1, (int)pid);
+				 "an engine named %s is running (pid %d): stop it (napier stop "
+				 "--name %s), or give this one another --name",
+				 rundir_name(dir), (int)pid, rundir_name(dir));
 	}
 	if (fstat(fd, &ours) || stat(path, &there) || ours.st_ino != there.st_ino ||
 	    ours.st_dev != there.st_dev) {
@@ -189,4 +195,24 @@ pid_t rundir_owner(const struct rundir *dir)
 	}
 	close(fd);
 	return pid;
+}
+
+void rundir_running(const struct rundir *dir, char *text, size_t size)
+{
+	struct dirent **entry;
+	struct rundir one;
+	size_t at = 0;
+	int n = scandir(dir->base, &entry, NULL, alphasort);
+
+	*text = '\0';
+	for (int i = 0; i < n; i++) {
+		const char *name = entry[i]->d_name;
+
+		if (*name != '.' && !rundir_find(&one, dir->base, name, NULL) &&
+		    rundir_owner(&one) > 0 && at + strlen(name) + 3 < size)
+			at += (size_t)snprintf(text + at, size - at, "%s%s", at ? ", " : "", name);
+		free(entry[i]);
+	}
+	if (n >= 0)
+		free(entry);
 }

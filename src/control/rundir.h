@@ -34,6 +34,9 @@ struct rundir {
  */
 int rundir_find(struct rundir *dir, const char *base, const char *name, struct error *err);
 
+/* The engine's name. */
+const char *rundir_name(const struct rundir *dir);
+
 /* path/file; `file` is one of the names above. */
 void rundir_file(const struct rundir *dir, const char *file, char out[RUNDIR_PATH_MAX + 10]);
 
@@ -49,5 +52,8 @@ void rundir_close(struct rundir *dir);
 
 /* The process that holds the lock, 0: nobody, or a negative errno. */
 pid_t rundir_owner(const struct rundir *dir);
+
+/* Names of the engines that run in the same base, "a, b"; as many as there is room for. */
+void rundir_running(const struct rundir *dir, char *text, size_t size);
 
 #endif

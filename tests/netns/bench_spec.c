@@ -251,6 +251,11 @@ static void only_some_systems(void **state)
 	assert_int_equal(shell("%s bench %s --list", lab_run_napier, file), 0);
 	assert_non_null(strstr(output, "Systems:\n  a-1  a-1\n"));
 	assert_non_null(strstr(output, "Workloads:\n  w    w\n"));
+	assert_int_equal(shell("%s bench %s --list -j", lab_run_napier, file), 0);
+	results = json_loads(output, 0, NULL);
+	assert_int_equal(json_array_size(json_object_get(results, "systems")), 4);
+	assert_int_equal(json_array_size(json_object_get(results, "workloads")), 1);
+	json_decref(results);
 }
 
 /* Nobody can keep such a rate. */
@@ -423,6 +428,8 @@ static void line_check(int status, int wanted, const char *says)
 
 static void refused(void **state)
 {
+	json_t *list;
+
 	(void)state;
 	line_check(shell("%s bench no-such-thing 2>&1", lab_run_napier), 2, "khawaja-2025");
 	line_check(shell("%s bench %s --set nothing 2>&1", lab_run_napier, file), 2, "KEY=VALUE");
@@ -440,6 +447,12 @@ static void refused(void **state)
 		   1, "nothing was measured");
 	assert_int_equal(shell("%s bench --list", lab_run_napier), 0);
 	assert_non_null(strstr(output, "riel-2014"));
+	assert_int_equal(shell("%s bench --list -j", lab_run_napier), 0);
+	list = json_loads(output, 0, NULL);
+	assert_int_equal(json_array_size(list), 5);
+	assert_string_equal(json_string_value(json_object_get(json_array_get(list, 3), "name")),
+			    "riel-2014");
+	json_decref(list);
 	line_check(shell("cd /; setpriv --reuid %d --clear-groups %s bench %s -j 2>&1", NOBODY,
 			 lab_run_napier, file),
 		   1, "root");

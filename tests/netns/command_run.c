@@ -141,8 +141,8 @@ static void refuses_second(void **state)
 	engine_start(rig, &engine, "run --run-dir %s %s %s", rig->base, rig->spec[0], rig->spec[1]);
 	assert_int_equal(napier(rig, &p, "run --run-dir %s mem:x", rig->base), 1);
 	snprintf(says, sizeof(says),
-		 "napier: an engine named default is running (pid %d): napier stop it, or give "
-		 "this one another --name\n",
+		 "napier: an engine named default is running (pid %d): stop it (napier stop --name "
+		 "default), or give this one another --name\n",
 		 (int)engine.pid);
 	assert_string_equal(p.err, says);
 	assert_int_equal(napier(rig, &p, "run --run-dir %s --name two %s", rig->base, rig->spec[0]),

@@ -377,7 +377,8 @@ static void refuses_sets(void **state)
 		{"show -xj", 2, "unknown option -x: see napier show --help"},
 		{"show --name", 2, "--name needs a value: see napier show --help"},
 		{"show --name other", 1,
-		 "no engine named other is running (run directory %s/other)"},
+		 "no engine named other is running (run directory %s/other); --name says which of "
+		 "these: default"},
 		{"stop --name ../x", 2, "name \"../x\": 1 to 31 letters, digits, '_', '-' or '.'"},
 		{"port remove p7", 1, "no port p7: napier show lists them"},
 		{"port", 2, "port: what to do: add KIND:TARGET or remove PORT"},

@@ -449,8 +449,8 @@ static void rundir_locks(void **state)
 	assert_int_equal(rundir_owner(&second), getpid());
 	assert_int_equal(rundir_lock(&second, &err), -EADDRINUSE);
 	snprintf(says, sizeof(says),
-		 "an engine named one is running (pid %d): napier stop it, or give this one "
-		 "another --name",
+		 "an engine named one is running (pid %d): stop it (napier stop --name one), or "
+		 "give this one another --name",
 		 (int)getpid());
 	assert_string_equal(err.text, says);
 	/* As kill -9 leaves it: unlocked, and full. */
@@ -501,7 +501,7 @@ static void client_refuses(void **state)
 {
 	char base[] = "/tmp/napier-client-XXXXXX", says[256];
 	const struct counters_file *file;
-	struct rundir dir;
+	struct rundir dir, other;
 	struct error err = {0};
 
 	(void)state;
@@ -519,6 +519,15 @@ static void client_refuses(void **state)
 	assert_non_null(strstr(err.text, "it was killed; napier stop puts back the addresses"));
 	snprintf(says, sizeof(says), "%s/" HOSTED_NOTE "eth0", dir.path);
 	assert_int_equal(unlink(says), 0);
+	/* Another runs: that one may be meant. */
+	assert_int_equal(rundir_find(&other, base, "y", &err), 0);
+	assert_int_equal(rundir_lock(&other, &err), 0);
+	snprintf(says, sizeof(says),
+		 "no engine named x is running (run directory %s/x); --name says which of these: y",
+		 base);
+	assert_int_equal(client_connect(&dir, &err), -ENOENT);
+	assert_string_equal(err.text, says);
+	rundir_close(&other);
 	assert_int_equal(rundir_lock(&dir, &err), 0);
 	/* Its lock is there, and nothing else: it starts, or ends. */
 	touch(dir.path, "counters");
