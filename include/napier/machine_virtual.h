@@ -33,8 +33,9 @@
  *
  * Calls. Control context is: outside of machine_wait(), or inside a call made by
  * machine_virtual_call_at(). machine_wait() and machine_virtual_run() themselves may not be nested;
- * a runner may not be stopped from its own step or handler. These are programming errors and abort. irq_raise(), runner_wake() and the others work from anywhere. The
- * placement of a runner is refused with -EINVAL if it names any CPU that the machine has not.
+ * a runner may not be stopped from its own step or handler. These are programming errors and abort.
+ * irq_raise(), runner_wake() and the others work from anywhere. The placement of a runner is
+ * refused with -EINVAL if it names any CPU that the machine has not.
  */
 #ifndef NAPIER_MACHINE_VIRTUAL_H
 #define NAPIER_MACHINE_VIRTUAL_H

@@ -15,10 +15,10 @@
 
 /*
  * Packet path. Owns *p, a packet with PACKET_GSO, frames chained or not. One with PACKET_FRAMES
- * gives back its frames as they were received, which takes no other frames and cannot fail. Takes up to `room`
- * segments off its front into out, each in one frame with headroom, which the caller then owns, and
- * returns how many. When that was all, or no more can be had, *p is NULL; else *p is the
- * super-packet of the rest, to call again with:
+ * gives back its frames as they were received, which takes no other frames and cannot fail. Takes
+ * up to `room` segments off its front into out, each in one frame with headroom, which the caller
+ * then owns, and returns how many. When that was all, or no more can be had, *p is NULL; else *p is
+ * the super-packet of the rest, to call again with:
  *
  *	do {
  *		n = segment_packet(context, &p, out, PACKET_VECTOR_MAX);

@@ -23,8 +23,7 @@ int steer_create(struct engine *engine, const struct cpuset *cpus, uint32_t flow
 		return -ENOMEM;
 	steer->engine = engine;
 	for (uint32_t i = 0; i < engine->cpus; i++)
-		if (!engine->softnet[i].away &&
-		    cpuset_has(cpus, softnet_cpu(&engine->softnet[i])))
+		if (!engine->softnet[i].away && cpuset_has(cpus, softnet_cpu(&engine->softnet[i])))
 			steer->cpu[steer->cpus++] = (uint8_t)i;
 	if (flows) {
 		steer->flow_mask = flows - 1;
@@ -51,9 +50,9 @@ void steer_destroy(struct steer *steer)
 int sock_flows_set(struct sock_flows *flows, uint32_t entries)
 {
 	if (entries && !flows->entry) {
-		void *map =
-			mmap(NULL, ENGINE_SOCK_FLOWS_MAX * sizeof(*flows->entry), PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		void *map = mmap(NULL, ENGINE_SOCK_FLOWS_MAX * sizeof(*flows->entry),
+				 PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 		if (map == MAP_FAILED)
 			return -ENOMEM;

@@ -65,7 +65,7 @@ struct fdb {
 	_Atomic uint64_t learned, moved, aged;
 	_Atomic uint64_t relocated; /* entries that made room, to their other bucket */
 	struct fdb_purge *purging;  /* purges under way; under the lock */
-	uint32_t due; /* nothing can be too old before; fdb_age's own */
+	uint32_t due;		    /* nothing can be too old before; fdb_age's own */
 };
 
 /* entries: a power of two up to FDB_ENTRIES_MAX. -EINVAL, -ENOMEM, what getrandom says. */

@@ -35,8 +35,8 @@ int rig_port_refused(struct rig *rig, unsigned ns, const char *text, struct erro
 uint64_t rig_sum(const struct port *port, size_t napi_counter);
 #define RIG_SUM(port, field) rig_sum(port, offsetof(struct napi_counters, field))
 /*
- * Waits for this sum, and fails without it: what has come out at the far end may not be counted yet,
- * since a poll counts when all of its vector has gone.
+ * Waits for this sum, and fails without it: what has come out at the far end may not be counted
+ * yet, since a poll counts when all of its vector has gone.
  */
 void rig_sum_is(const struct port *port, size_t napi_counter, uint64_t sum);
 #define RIG_SUM_IS(port, field, sum) rig_sum_is(port, offsetof(struct napi_counters, field), sum)

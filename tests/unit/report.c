@@ -115,7 +115,7 @@ static void what_is_no_results_is_refused(void **state)
 
 	(void)state;
 	refused("{\n  \"schema\": }\n", -EINVAL, "wrong.json:2: ");
-	refused("", -EINVAL, "wrong.json:1: ");
+	refused("", -EINVAL, "wrong.json:1: no results of napier bench: ");
 	refused("{}", -EPROTONOSUPPORT, "missing");
 	refused("{\"schema\": \"other\", \"version\": 1}", -EPROTONOSUPPORT, "\"other\"");
 	refused("{\"schema\": \"napier-results\"}", -EPROTONOSUPPORT, "\"version\"");

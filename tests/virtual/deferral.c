@@ -447,11 +447,15 @@ static void changes_under_load(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(restart_limit),  cmocka_unit_test(never),
-		cmocka_unit_test(looped),	  cmocka_unit_test(looped_in_ksoftirqd),
-		cmocka_unit_test(running),	  cmocka_unit_test(changes_while_held),
+		cmocka_unit_test(restart_limit),
+		cmocka_unit_test(never),
+		cmocka_unit_test(looped),
+		cmocka_unit_test(looped_in_ksoftirqd),
+		cmocka_unit_test(running),
+		cmocka_unit_test(changes_while_held),
 		cmocka_unit_test(never_takes_back_from_a_step),
-		cmocka_unit_test(window_changes), cmocka_unit_test(changes_under_load),
+		cmocka_unit_test(window_changes),
+		cmocka_unit_test(changes_under_load),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

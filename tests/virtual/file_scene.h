@@ -19,8 +19,8 @@ struct file_scene {
 void file_scene_begin(struct file_scene *s, bool virtual, uint64_t seed, enum poller poller,
 		      const struct bridge_config *bridge, uint32_t frames);
 /*
- * A port of the bridge, from its text. Polling begins with the first file_scene_run or _finish, when
- * all ports are there.
+ * A port of the bridge, from its text. Polling begins with the first file_scene_run or _finish,
+ * when all ports are there.
  */
 struct port *file_scene_port(struct file_scene *s, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -58,44 +58,44 @@ struct load_config {
 
 	/* stream; also of rate: datagrams/s of all flows each way, 0: as fast as it goes (UDP) */
 	enum load_direction direction;
-	unsigned sizes;			/* message sizes, one after another, each for */
+	unsigned sizes;		       /* message sizes, one after another, each for */
 	uint32_t size[LOAD_SIZES_MAX]; /* its share of the duration */
 	unsigned batch; /* datagrams sent by one call; 0: 1, or with a rate what is due, up to 64 */
 
 	/* rrul */
-	unsigned tcp_flows;  /* each way; 0: 4, one each of BE, BK, CS5, EF */
-	double probe_rate;   /* UDP and ICMP probes/s of each class; 0: 5 */
-	int64_t idle;	     /* probes alone before the load; 0: a quarter of the duration */
+	unsigned tcp_flows; /* each way; 0: 4, one each of BE, BK, CS5, EF */
+	double probe_rate;  /* UDP and ICMP probes/s of each class; 0: 5 */
+	int64_t idle;	    /* probes alone before the load; 0: a quarter of the duration */
 
 	/* Socket options, of the server's sockets, and of the client's with spin. */
-	bool server_spins;	    /* asks again and again instead of sleeping */
+	bool server_spins; /* asks again and again instead of sleeping */
 	bool client_spins;
-	unsigned busy_poll_usecs;   /* SO_BUSY_POLL; with epoll EPIOCSPARAMS where it exists */
-	bool prefer_busy_poll;	    /* SO_PREFER_BUSY_POLL */
-	unsigned busy_poll_budget;  /* SO_BUSY_POLL_BUDGET; 0: unset */
+	unsigned busy_poll_usecs;  /* SO_BUSY_POLL; with epoll EPIOCSPARAMS where it exists */
+	bool prefer_busy_poll;	   /* SO_PREFER_BUSY_POLL */
+	unsigned busy_poll_budget; /* SO_BUSY_POLL_BUDGET; 0: unset */
 };
 
 /* napier's own UDP sockets in the server's process, in the place of the kernel's (rr over UDP). */
 struct load_engine {
 	bool used;
-	char port[64];		 /* "xdp:eth0" */
-	char address[64];	 /* "10.78.0.2/24" */
-	enum poller poller;	 /* app: the server's thread polls */
-	struct cpuset cpus;	 /* the engine's */
-	char settings[512];	 /* as in a configuration file; "" */
+	char port[64];	    /* "xdp:eth0" */
+	char address[64];   /* "10.78.0.2/24" */
+	enum poller poller; /* app: the server's thread polls */
+	struct cpuset cpus; /* the engine's */
+	char settings[512]; /* as in a configuration file; "" */
 };
 
 /* Where one side is. */
 struct load_place {
-	int netns;		 /* descriptor of the namespace; -1: the caller's */
+	int netns;			/* descriptor of the namespace; -1: the caller's */
 	char address[LOAD_ADDRESS_MAX]; /* the server's, IPv4 or IPv6 */
-	uint16_t port;		 /* the server's first; those above it up to 8 may be used too */
-	struct cpuset cpus;	 /* thread i runs on the i-th of them (modulo); empty: anywhere */
+	uint16_t port;	    /* the server's first; those above it up to 8 may be used too */
+	struct cpuset cpus; /* thread i runs on the i-th of them (modulo); empty: anywhere */
 	struct load_engine engine;
 };
 
 struct load_progress {
-	uint64_t done;	/* transactions, or datagrams or MBytes received */
+	uint64_t done; /* transactions, or datagrams or MBytes received */
 	uint64_t lost;
 	const char *unit; /* "transactions" */
 };
@@ -129,10 +129,10 @@ struct load_ops {
 	void (*client_progress)(const void *client, struct load_progress *out);
 	/*
 	 * Ends what client_measure began, also early; awaits what is under way up to the time-out;
-	 * *result is a run's "valid", "invalid", "late", "duration_s", "counts", "rates", "latency",
-	 * "series", "steps" as docs/results.md has them. Frees the client, whatever it returns.
-	 * result NULL: throw it away. -ECONNRESET and the like: the server died; the result is
-	 * there all the same, invalid.
+	 * *result is a run's "valid", "invalid", "late", "duration_s", "counts", "rates",
+	 * "latency", "series", "steps" as docs/results.md has them. Frees the client, whatever it
+	 * returns. result NULL: throw it away. -ECONNRESET and the like: the server died; the
+	 * result is there all the same, invalid.
 	 */
 	int (*client_stop)(void *client, json_t **result, struct error *err);
 };

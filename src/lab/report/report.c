@@ -135,7 +135,8 @@ int report_read(const char *path, json_t **results, struct error *err)
 		return error_set(err, errno ? -errno : -EINVAL, "%s: %s", path,
 				 errno ? strerror(errno) : wrong.text);
 	if (!o)
-		return error_set(err, -EINVAL, "%s:%d: %s", path, wrong.line, wrong.text);
+		return error_set(err, -EINVAL, "%s:%d: no results of napier bench: %s", path,
+				 wrong.line, wrong.text);
 	rc = schema_check(o, path, err);
 	if (!rc)
 		rc = shape_check(o, path, err);
@@ -145,6 +146,7 @@ int report_read(const char *path, json_t **results, struct error *err)
 		*results = o;
 	return rc;
 }
+
 /* Parents too; what is there already is as good. */
 static int directory_make(const char *directory, struct error *err)
 {
