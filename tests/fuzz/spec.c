@@ -13,7 +13,8 @@ enum { SETS = 4 };
  * libconfig 1.5 does not free the string that it was putting together when the text turns out to be
  * wrong. Nobody outside it has a pointer to that, so it is none of our leaks.
  */
-const char *__lsan_default_suppressions(void);
+__attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
+
 const char *__lsan_default_suppressions(void)
 {
 	return "leak:strbuf_append\n";
