@@ -103,6 +103,41 @@ static void hogs_use_the_cpus_they_are_given(void **state)
 }
 
 /* It has used some CPU time, in both its sides together. */
+/* On each CPU, and in nobody's way. */
+static void awake_is_of_class_idle(void **state)
+{
+	struct spec_antagonist spec = {.key = "awake", .kind = SPEC_AWAKE};
+	struct antagonist *a = started(&spec);
+	pid_t tids[LOAD_TIDS_MAX];
+	unsigned n = antagonist_threads(a, tids);
+	int64_t limit = clock_now() + PATIENCE;
+	struct cpuset seen = {0};
+	cpu_set_t usable, own;
+	json_t *did;
+
+	(void)state;
+	sched_getaffinity(0, sizeof(usable), &usable);
+	assert_int_equal(n, CPU_COUNT(&usable));
+	for (unsigned i = 0; i < n; i++) {
+		int64_t had = cputime_thread(tids[i]);
+
+		assert_int_equal(sched_getscheduler(tids[i]), SCHED_IDLE);
+		assert_int_equal(sched_getaffinity(tids[i], sizeof(own), &own), 0);
+		assert_int_equal(CPU_COUNT(&own), 1);
+		for (unsigned cpu = 0; cpu < CPU_MAX; cpu++)
+			if (CPU_ISSET(cpu, &own))
+				cpuset_add(&seen, cpu);
+		while (cputime_thread(tids[i]) == had && clock_now() < limit)
+			usleep(1000);
+		assert_true(cputime_thread(tids[i]) > had);
+	}
+	assert_int_equal(cpuset_count(&seen), n);
+	antagonist_stop(a, &did);
+	assert_string_equal(json_string_value(json_object_get(did, "kind")), "awake");
+	assert_int_equal(json_integer_value(json_object_get(did, "threads")), n);
+	json_decref(did);
+}
+
 static bool works(const struct antagonist *a)
 {
 	pid_t tids[LOAD_TIDS_MAX];
@@ -177,6 +212,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hogs_use_the_cpus_they_are_given),
+		cmocka_unit_test(awake_is_of_class_idle),
 		cmocka_unit_test(background_is_traffic_at_another_port),
 		cmocka_unit_test(what_cannot_start_is_said),
 	};

@@ -110,6 +110,8 @@ static void names_all_keys(void **state)
 	all_keys(WORKLOAD, "a workload");
 	all_keys(SYSTEMS "workloads = { a = { kind = \"rr\"; original = { %s }; }; };", "original");
 	all_keys(WORKLOADS SYSTEMS "antagonists = { h = { kind = \"hog\"; %s }; };", "a hog");
+	all_keys(WORKLOADS SYSTEMS "antagonists = { a = { kind = \"awake\"; %s }; };",
+		 "what keeps awake");
 	all_keys(WORKLOADS SYSTEMS "antagonists = { b = { kind = \"background\"; %s\n"
 				   "load = { kind = \"rr\"; }; }; };",
 		 "background traffic");

@@ -251,7 +251,7 @@ static void wrong_workload(void **state)
 	      "x.conf:2: ", "flows = 0");
 #undef LOAD
 #define ANTAGONIST(text) WORKLOADS SYSTEMS "antagonists = { h = { " text " }; };"
-	wrong(ANTAGONIST(""), "x.conf:3: ", "kind = \"hog\" or");
+	wrong(ANTAGONIST(""), "x.conf:3: ", "kind = \"hog\", \"background\" or \"awake\"");
 	wrong(ANTAGONIST("kind = \"hog\"; nice = 30;"), "x.conf:3: ", "nice = 30: out of range");
 	wrong(ANTAGONIST("kind = \"hog\"; load = { };"), "x.conf:3: ", "unknown key \"load\"");
 	wrong(ANTAGONIST("kind = \"background\";"), "x.conf:3: ", "what does it send?");

@@ -2,6 +2,7 @@
 #include "lab/run/antagonist.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +21,7 @@ enum {
 struct antagonist {
 	enum spec_antagonist_kind kind;
 	int64_t begin;
-	/* SPEC_HOG */
+	/* SPEC_HOG, SPEC_AWAKE */
 	unsigned hogs;
 	struct hog *hog[HOGS_MAX];
 	int64_t hog_began[HOGS_MAX]; /* CPU time of the thread */
@@ -74,6 +75,34 @@ static int hogs_start(struct antagonist *a, const struct spec_antagonist *spec, 
 	return 0;
 }
 
+/* One on each CPU; without cpus, on each that we may use. */
+static int awake_start(struct antagonist *a, const struct spec_antagonist *spec, struct error *err)
+{
+	struct spec_antagonist each = *spec;
+	const struct sched_param none = {0};
+	cpu_set_t usable;
+
+	if (cpuset_empty(&each.cpus) && !sched_getaffinity(0, sizeof(usable), &usable))
+		for (unsigned cpu = 0; cpu < CPU_MAX; cpu++)
+			if (CPU_ISSET(cpu, &usable))
+				cpuset_add(&each.cpus, cpu);
+	each.threads = cpuset_count(&each.cpus);
+	if (each.threads > HOGS_MAX)
+		each.threads = HOGS_MAX;
+	for (unsigned i = 0; i < each.threads; i++) {
+		int rc = hog_start(cpu_of(&each.cpus, i), &a->hog[i], err);
+
+		if (rc)
+			return rc;
+		a->hogs = i + 1;
+		if (sched_setscheduler(hog_thread(a->hog[i]), SCHED_IDLE, &none))
+			return error_set(err, -errno, "antagonist %s: class idle: %s", spec->key,
+					 strerror(errno));
+		a->hog_began[i] = cputime_thread(hog_thread(a->hog[i]));
+	}
+	return 0;
+}
+
 static int background_start(struct antagonist *a, const struct spec_antagonist *spec,
 			    const struct load_place *server, const struct load_place *client,
 			    struct error *err)
@@ -115,8 +144,16 @@ int antagonist_start(const struct spec_antagonist *spec, const struct load_place
 		return error_set(err, -ENOMEM, "no memory for an antagonist");
 	a->kind = spec->kind;
 	a->begin = clock_now();
-	rc = spec->kind == SPEC_HOG ? hogs_start(a, spec, err)
-				    : background_start(a, spec, server, client, err);
+	switch (spec->kind) {
+	case SPEC_HOG:
+		rc = hogs_start(a, spec, err);
+		break;
+	case SPEC_AWAKE:
+		rc = awake_start(a, spec, err);
+		break;
+	default:
+		rc = background_start(a, spec, server, client, err);
+	}
 	if (!rc)
 		rc = threads_nice(a, spec->nice, err);
 	if (rc) {
@@ -151,8 +188,8 @@ static json_t *hogs_stop(struct antagonist *a)
 		used += (double)(cputime_thread(hog_thread(a->hog[i])) - a->hog_began[i]);
 		hog_stop(a->hog[i]);
 	}
-	return json_pack("{s:s, s:i, s:f}", "kind", "hog", "threads", (int)a->hogs, "cpu_s",
-			 used / 1e9);
+	return json_pack("{s:s, s:i, s:f}", "kind", a->kind == SPEC_HOG ? "hog" : "awake",
+			 "threads", (int)a->hogs, "cpu_s", used / 1e9);
 }
 
 /* The server's counts: the client's are of what client_measure has begun, which is nothing. */
@@ -175,7 +212,7 @@ static json_t *background_stop(struct antagonist *a)
 void antagonist_stop(struct antagonist *a, json_t **result)
 {
 	double duration = (double)(clock_now() - a->begin) / 1e9;
-	json_t *all = a->kind == SPEC_HOG ? hogs_stop(a) : background_stop(a);
+	json_t *all = a->kind == SPEC_BACKGROUND ? background_stop(a) : hogs_stop(a);
 
 	if (all)
 		json_object_set_new(all, "duration_s", json_real(duration));

@@ -63,14 +63,16 @@ static json_t *workload_json(const struct spec_workload *workload, const struct 
 
 static json_t *antagonist_json(const struct spec_antagonist *antagonist)
 {
-	bool hog = antagonist->kind == SPEC_HOG;
+	static const char *const kinds[] = {"hog", "background", "awake"};
+	bool background = antagonist->kind == SPEC_BACKGROUND;
 	char cpus[256];
 
 	cpuset_format(&antagonist->cpus, cpus, sizeof(cpus));
-	return json_pack("{s:s, s:s, s:i, s:s?, s:i, s:o?}", "key", antagonist->key, "kind",
-			 hog ? "hog" : "background", "threads", (int)antagonist->threads, "cpus",
-			 *cpus ? cpus : NULL, "nice", antagonist->nice, "parameters",
-			 hog ? NULL : load_config_json(&antagonist->load));
+	return json_pack("{s:s, s:s, s:o?, s:s?, s:i, s:o?}", "key", antagonist->key, "kind",
+			 kinds[antagonist->kind], "threads",
+			 antagonist->kind == SPEC_HOG ? json_integer(antagonist->threads) : NULL,
+			 "cpus", *cpus ? cpus : NULL, "nice", antagonist->nice, "parameters",
+			 background ? load_config_json(&antagonist->load) : NULL);
 }
 
 static void time_put(json_t *results, const char *key)

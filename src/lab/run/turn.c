@@ -133,9 +133,9 @@ static int antagonists_start(struct turn *t, struct error *err)
 				"antagonist %s: a background load needs the kernel's sockets "
 				"at the server, on this host",
 				one.key);
-		if (place && !cpuset_empty(&place->cpus))
+		if (one.kind != SPEC_AWAKE && place && !cpuset_empty(&place->cpus))
 			one.cpus = place->cpus;
-		if (place && place->placed)
+		if (one.kind != SPEC_AWAKE && place && place->placed)
 			one.nice = place->nice;
 		ret = antagonist_start(&one, &server, &client, &t->antagonist[i], err);
 		if (ret)

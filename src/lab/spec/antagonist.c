@@ -9,15 +9,15 @@
 
 static int antagonist_kind(struct reader *r, config_setting_t *s, struct spec_antagonist *a)
 {
-	static const char *const names[] = {"hog", "background"};
+	static const char *const names[] = {"hog", "background", "awake"};
 	config_setting_t *kind = config_setting_get_member(s, "kind");
 	unsigned n;
 	int rc;
 
 	if (!kind)
 		return reader_wrong(r, s, -EINVAL,
-				    "this antagonist has no kind: kind = \"hog\" or "
-				    "\"background\";");
+				    "this antagonist has no kind: kind = \"hog\", \"background\" "
+				    "or \"awake\";");
 	rc = value_name(r, kind, KEYS(names), &n);
 	if (!rc)
 		a->kind = (enum spec_antagonist_kind)n;
@@ -51,6 +51,10 @@ static int antagonist_take(struct reader *r, config_setting_t *s, struct spec_an
 		{"cpus", take_cpus, ANTAGONIST(cpus)},
 		{"nice", take_nice, 0, -20, 19},
 	};
+	static const struct key awake[] = {
+		{"kind", take_nothing},
+		{"cpus", take_cpus, ANTAGONIST(cpus)},
+	};
 	static const struct key background[] = {
 		{"kind", take_nothing},
 		{"cpus", take_cpus, ANTAGONIST(cpus)},
@@ -69,6 +73,8 @@ static int antagonist_take(struct reader *r, config_setting_t *s, struct spec_an
 		return rc;
 	if (a->kind == SPEC_HOG)
 		return reader_group(r, s, KEYS(hog), a);
+	if (a->kind == SPEC_AWAKE)
+		return reader_group(r, s, KEYS(awake), a);
 	if (!config_setting_get_member(s, "load"))
 		return reader_wrong(r, s, -EINVAL,
 				    "what does it send? load = { kind = \"stream\"; … };");
