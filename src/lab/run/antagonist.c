@@ -188,8 +188,8 @@ static json_t *hogs_stop(struct antagonist *a)
 		used += (double)(cputime_thread(hog_thread(a->hog[i])) - a->hog_began[i]);
 		hog_stop(a->hog[i]);
 	}
-	return json_pack("{s:s, s:i, s:f}", "kind", a->kind == SPEC_HOG ? "hog" : "awake",
-			 "threads", (int)a->hogs, "cpu_s", used / 1e9);
+	return json_pack("{s:s, s:i, s:f}", "kind", spec_antagonist_kind_name(a->kind), "threads",
+			 (int)a->hogs, "cpu_s", used / 1e9);
 }
 
 /* The server's counts: the client's are of what client_measure has begun, which is nothing. */

@@ -63,13 +63,12 @@ static json_t *workload_json(const struct spec_workload *workload, const struct 
 
 static json_t *antagonist_json(const struct spec_antagonist *antagonist)
 {
-	static const char *const kinds[] = {"hog", "background", "awake"};
 	bool background = antagonist->kind == SPEC_BACKGROUND;
 	char cpus[256];
 
 	cpuset_format(&antagonist->cpus, cpus, sizeof(cpus));
 	return json_pack("{s:s, s:s, s:o?, s:s?, s:i, s:o?}", "key", antagonist->key, "kind",
-			 kinds[antagonist->kind], "threads",
+			 spec_antagonist_kind_name(antagonist->kind), "threads",
 			 antagonist->kind == SPEC_HOG ? json_integer(antagonist->threads) : NULL,
 			 "cpus", *cpus ? cpus : NULL, "nice", antagonist->nice, "parameters",
 			 background ? load_config_json(&antagonist->load) : NULL);

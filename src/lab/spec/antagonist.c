@@ -7,9 +7,15 @@
 
 #define KEYS(list) list, sizeof(list) / sizeof(*list)
 
+static const char *const kinds[] = {"hog", "background", "awake"};
+
+const char *spec_antagonist_kind_name(enum spec_antagonist_kind kind)
+{
+	return kinds[kind];
+}
+
 static int antagonist_kind(struct reader *r, config_setting_t *s, struct spec_antagonist *a)
 {
-	static const char *const names[] = {"hog", "background", "awake"};
 	config_setting_t *kind = config_setting_get_member(s, "kind");
 	unsigned n;
 	int rc;
@@ -18,7 +24,7 @@ static int antagonist_kind(struct reader *r, config_setting_t *s, struct spec_an
 		return reader_wrong(r, s, -EINVAL,
 				    "this antagonist has no kind: kind = \"hog\", \"background\" "
 				    "or \"awake\";");
-	rc = value_name(r, kind, KEYS(names), &n);
+	rc = value_name(r, kind, KEYS(kinds), &n);
 	if (!rc)
 		a->kind = (enum spec_antagonist_kind)n;
 	return rc;

@@ -108,6 +108,9 @@ struct spec_workload {
  */
 enum spec_antagonist_kind { SPEC_HOG, SPEC_BACKGROUND, SPEC_AWAKE };
 
+/* As in a file and in results: "hog". */
+const char *spec_antagonist_kind_name(enum spec_antagonist_kind kind);
+
 struct spec_antagonist {
 	char key[SPEC_NAME_MAX];
 	enum spec_antagonist_kind kind;
