@@ -523,9 +523,7 @@ static bool has_found(void *arg)
 
 static void await(struct thread *t, bool (*done)(void *arg))
 {
-	assert_int_equal(
-		machine_wait(t->s.machine, done, t, machine_now(t->s.machine) + 60 * NSEC_PER_SEC),
-		0);
+	assert_int_equal(scene_wait(t->s.machine, done, t), 0);
 }
 
 /* Live, to every other poller and back, while it is inside of a poll and between two. */

@@ -100,10 +100,8 @@ static bool finished(void *arg)
 
 void file_scene_finish(struct file_scene *s)
 {
-	int64_t limit = machine_now(s->machine) + 60 * NSEC_PER_SEC;
-
 	start(s);
-	if (machine_wait(s->machine, finished, s, limit))
+	if (scene_wait(s->machine, finished, s))
 		fail_msg("the input does not end");
 }
 

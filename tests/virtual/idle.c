@@ -102,11 +102,8 @@ static bool application_has(void *arg)
 /* It has received so many, since it began. */
 static void application_wait(struct application *a, uint32_t wanted)
 {
-	struct machine *m = a->u->s.machine;
-
 	a->wanted = wanted;
-	assert_int_equal(machine_wait(m, application_has, a, machine_now(m) + 60 * NSEC_PER_SEC),
-			 0);
+	assert_int_equal(scene_wait(a->u->s.machine, application_has, a), 0);
 }
 
 static void datagrams_send(struct udp_scene *u, uint32_t n)

@@ -290,9 +290,7 @@ static bool probe_handled(void *ignored)
 
 static void await(struct scene *s, bool (*done)(void *arg), void *arg)
 {
-	int64_t limit = machine_now(s->machine) + 60 * NSEC_PER_SEC;
-
-	assert_int_equal(machine_wait(s->machine, done, arg, limit), 0);
+	assert_int_equal(scene_wait(s->machine, done, arg), 0);
 }
 
 /*

@@ -277,6 +277,15 @@ static bool never(void *arg)
 	return false;
 }
 
+int scene_wait(struct machine *machine, bool (*done)(void *arg), void *arg)
+{
+	int rc = -ETIMEDOUT;
+
+	for (int i = 0; i < SCENE_PATIENCE && rc == -ETIMEDOUT; i++)
+		rc = machine_wait(machine, done, arg, machine_now(machine) + NSEC_PER_SEC);
+	return rc;
+}
+
 void scene_run(struct scene *scene, int64_t ns)
 {
 	machine_wait(scene->machine, never, NULL, machine_now(scene->machine) + ns);
@@ -325,9 +334,8 @@ static bool drained(void *arg)
 void scene_drain(struct scene *scene, struct port *port, uint64_t received)
 {
 	struct drain drain = {scene, port, received};
-	int64_t limit = machine_now(scene->machine) + 60 * NSEC_PER_SEC;
 
-	if (machine_wait(scene->machine, drained, &drain, limit))
+	if (scene_wait(scene->machine, drained, &drain))
 		fail_msg("port %s: %lu of %lu packets received", port->name,
 			 (unsigned long)PORT_SUM(port, received), (unsigned long)received);
 }
@@ -342,41 +350,37 @@ static bool polled(void *arg)
 void scene_polled(struct scene *scene, struct port *port, uint64_t before)
 {
 	struct drain drain = {scene, port, before};
-	int64_t limit = machine_now(scene->machine) + 60 * NSEC_PER_SEC;
 
-	if (machine_wait(scene->machine, polled, &drain, limit))
+	if (scene_wait(scene->machine, polled, &drain))
 		fail_msg("port %s is not polled", port->name);
 }
 
-/* It was refused so; whether to ask again. */
-static bool set_again(struct scene *scene, int rc, int64_t since)
+/* It was refused so, at the try of this number; whether to ask again. */
+static bool set_again(struct scene *scene, int rc, int try)
 {
-	return rc == -ETIMEDOUT && machine_tid(scene->machine) &&
-	       machine_now(scene->machine) < since + 60 * NSEC_PER_SEC;
+	return rc == -ETIMEDOUT && machine_tid(scene->machine) && try < SCENE_PATIENCE;
 }
 
 void scene_set(struct scene *scene, const char *port, int queue, struct queue_settings settings)
 {
-	int64_t since = machine_now(scene->machine);
 	struct error err = {0};
-	int rc;
+	int rc, tries = 0;
 
 	do
 		rc = engine_queue_set(scene->engine, port, queue, &settings, NULL, &err);
-	while (set_again(scene, rc, since));
+	while (set_again(scene, rc, ++tries));
 	if (rc)
 		fail_msg("%s", err.text);
 }
 
 void scene_set_engine(struct scene *scene, struct engine_settings settings)
 {
-	int64_t since = machine_now(scene->machine);
 	struct error err = {0};
-	int rc;
+	int rc, tries = 0;
 
 	do
 		rc = engine_set(scene->engine, &settings, &err);
-	while (set_again(scene, rc, since));
+	while (set_again(scene, rc, ++tries));
 	if (rc)
 		fail_msg("%s", err.text);
 }
@@ -386,8 +390,7 @@ void scene_end(struct scene *scene)
 	struct error err = {0};
 
 	app_stop(scene);
-	machine_wait(scene->machine, held_none, scene,
-		     machine_now(scene->machine) + 60 * NSEC_PER_SEC);
+	scene_wait(scene->machine, held_none, scene);
 	for (uint32_t i = 0; i < 64; i++) {
 		struct port *port = engine_port_at(scene->engine, i);
 
@@ -512,12 +515,8 @@ static bool source_done(void *arg)
 
 void source_stop(struct source *source)
 {
-	struct machine *machine = source->scene->machine;
-
 	if (source->count)
-		assert_int_equal(machine_wait(machine, source_done, source,
-					      machine_now(machine) + 60 * NSEC_PER_SEC),
-				 0);
+		assert_int_equal(scene_wait(source->scene->machine, source_done, source), 0);
 	runner_stop(source->runner);
 	engine_context_close(source->context);
 }

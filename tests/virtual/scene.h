@@ -77,6 +77,13 @@ void scene_set(struct scene *scene, const char *port, int queue, struct queue_se
 void scene_set_engine(struct scene *scene, struct engine_settings settings);
 /* Lets time go on. */
 void scene_run(struct scene *scene, int64_t ns);
+/*
+ * 0, or what machine_wait returned when it was not done within a minute. The minute is made of
+ * seconds, each begun when the one before is over: a machine that stands still, as a virtual one
+ * does that is suspended, loses one of them and not the wait.
+ */
+#define SCENE_PATIENCE 60
+int scene_wait(struct machine *machine, bool (*done)(void *arg), void *arg);
 /* The last warning that has this in it, or NULL. */
 const char *scene_logged(struct scene *scene, const char *text);
 

@@ -108,9 +108,7 @@ static bool talker_done(void *arg)
 
 static void talker_wait(struct talker *t)
 {
-	struct machine *m = t->u->s.machine;
-
-	assert_int_equal(machine_wait(m, talker_done, t, machine_now(m) + 60 * NSEC_PER_SEC), 0);
+	assert_int_equal(scene_wait(t->u->s.machine, talker_done, t), 0);
 }
 
 static void talker_stop(struct talker *t)
@@ -217,9 +215,7 @@ static bool all_read(void *arg)
 
 static void reader_settle(struct reader *r)
 {
-	struct machine *m = r->u->s.machine;
-
-	if (machine_wait(m, all_read, r, machine_now(m) + 10 * NSEC_PER_SEC))
+	if (scene_wait(r->u->s.machine, all_read, r))
 		fail_msg("a reader sleeps on a queue with packets in it (poller %s)",
 			 poller_name(napi_poller(r->u->s.a->queue[0].napi)));
 }
