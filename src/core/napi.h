@@ -61,8 +61,7 @@ struct napi {
 	struct napi_change change;
 	int switch_error; /* written by the holder before it clears SWITCH without switching */
 
-	int64_t idle_since;	      /* busy-poll: its last packet; 0: not known */
-	_Atomic int64_t idle_suspend; /* ns, busy-poll: rests after so long; 0: never */
+	_Atomic int64_t idle_suspend; /* ns, busy-poll: may rest after so long; 0: never */
 
 	struct automatic_napi *automatic; /* while poller auto is asked for; control only */
 	struct poller_thread *thread;	  /* while its poller is or becomes `thread` */

@@ -17,51 +17,81 @@ static void busy_dispatch(struct napi *napi)
 	struct busy *busy = napi->softnet->busy;
 
 	napi_mask(napi);
-	napi->idle_since = 0;
 	inbox_put(&busy->inbox, napi);
 	runner_wake(busy->runner);
 }
 
-/* True when it has given the token back: nothing came for the time after which it may rest. */
-static bool busy_rest(struct napi *napi, const struct context *context, uint32_t work)
-{
-	int64_t suspend = atomic_load_explicit(&napi->idle_suspend, memory_order_relaxed);
-
-	if (work || !napi->idle_since) {
-		napi->idle_since = context->now;
-		return false;
-	}
-	if (!suspend || context->now - napi->idle_since < suspend)
-		return false;
-	if (napi_complete(napi, 0))
-		return true;
-	napi_mask(napi); /* something came just now */
-	napi->idle_since = context->now;
-	return false;
-}
-
-/* Every NAPI once. */
-static void busy_round(struct busy *busy)
+/* Every NAPI once. Returns the packets of all. */
+static uint32_t busy_round(struct busy *busy)
 {
 	struct napi_list held;
-	uint32_t work;
+	uint32_t work, sum = 0;
 
 	list_init(&held);
+	busy->held = 0;
 	while (busy->list.first) {
 		struct napi *napi = list_take(&busy->list);
 
 		bool holds;
 
-		do
+		do {
 			holds = napi_poll(napi, busy->context, &work);
-		while (CANARY(UNFAIR) && holds && work);
-		if (holds && !busy_rest(napi, busy->context, work))
+			sum += work;
+		} while (CANARY(UNFAIR) && holds && work);
+		if (holds) {
 			list_append(&held, napi);
+			busy->held++;
+		}
+	}
+	list_join(&busy->list, &held);
+	return sum;
+}
+
+/* After so long without a packet all of them may rest, ns; TIME_NEVER: one of them never does. */
+static int64_t busy_patience(const struct busy *busy)
+{
+	int64_t longest = 0;
+
+	for (struct napi *napi = busy->list.first; napi; napi = napi->next) {
+		int64_t suspend = atomic_load_explicit(&napi->idle_suspend, memory_order_relaxed);
+
+		if (!suspend)
+			return TIME_NEVER;
+		if (suspend > longest)
+			longest = suspend;
+	}
+	return longest;
+}
+
+/*
+ * Gives the tokens back when nothing has come for long enough, but for those of NAPIs that have got
+ * something just now.
+ */
+static void busy_rest(struct busy *busy)
+{
+	struct napi_list held;
+
+	if (busy->context->now - busy->idle_since < busy_patience(busy))
+		return;
+	busy->idle_since = busy->context->now;
+	list_init(&held);
+	while (busy->list.first) {
+		struct napi *napi = list_take(&busy->list);
+
+		if (napi_complete(napi, 0)) {
+			busy->held--;
+			continue;
+		}
+		napi_mask(napi);
+		list_append(&held, napi);
 	}
 	list_join(&busy->list, &held);
 }
 
-/* A step is as long as a softirq round may be: then others of the machine get a look in. */
+/*
+ * A step is as long as a softirq round may be: then others of the machine get a look in. While one
+ * of the NAPIs rests it is one round: the interrupt of that one is seen between steps only.
+ */
 static struct step busy_step(void *arg)
 {
 	struct busy *busy = arg;
@@ -72,11 +102,17 @@ static struct step busy_step(void *arg)
 	context->now = machine_now(engine->machine);
 	limit = context->now + engine_budget_ns(engine);
 	do {
+		bool woken = !busy->list.first;
+
 		inbox_take(&busy->inbox, &busy->list);
 		if (!busy->list.first)
 			return STEP(STEP_WAIT);
-		busy_round(busy);
-	} while (context->now < limit);
+		if (busy_round(busy) || woken)
+			busy->idle_since = context->now;
+		else
+			busy_rest(busy);
+	} while (context->now < limit &&
+		 busy->held == atomic_load_explicit(&busy->users, memory_order_relaxed));
 	return STEP(STEP_YIELD);
 }
 
@@ -143,7 +179,7 @@ static int busy_prepare(struct napi *napi, struct softnet *softnet, struct error
 static void busy_retire(struct napi *napi, struct softnet *softnet)
 {
 	(void)napi;
-	if (!--softnet->busy->users)
+	if (atomic_fetch_sub(&softnet->busy->users, 1) == 1)
 		busy_stop(softnet);
 }
 
