@@ -32,6 +32,29 @@ int reader_wrong_type(struct reader *r, const config_setting_t *s, const char *e
 			    config_setting_name(s) ? config_setting_name(s) : "this", example);
 }
 
+/* Which of them this is; n: none, and err lists them. */
+static size_t key_find(struct reader *r, config_setting_t *s, const struct key *keys, size_t n)
+{
+	const char *name = config_setting_name(s);
+	char list[ERROR_TEXT_MAX - 160] = "";
+	size_t k, used = 0;
+
+	for (k = 0; k < n && strcmp(keys[k].name, name); k++)
+		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", used ? ", " : "",
+					 keys[k].name);
+	if (k == n)
+		reader_wrong(r, s, -EINVAL, "unknown key \"%.40s\": the keys are %s", name, list);
+	return k;
+}
+
+int reader_keys(struct reader *r, config_setting_t *group, const struct key *keys, size_t n)
+{
+	for (int i = 0; i < config_setting_length(group); i++)
+		if (key_find(r, config_setting_get_elem(group, (unsigned)i), keys, n) == n)
+			return -EINVAL;
+	return 0;
+}
+
 int reader_group(struct reader *r, config_setting_t *group, const struct key *keys, size_t n,
 		 void *object)
 {
@@ -39,18 +62,9 @@ int reader_group(struct reader *r, config_setting_t *group, const struct key *ke
 		return reader_wrong_type(r, group, "{ key = value; … }");
 	for (int i = 0; i < config_setting_length(group); i++) {
 		config_setting_t *s = config_setting_get_elem(group, (unsigned)i);
-		const char *name = config_setting_name(s);
-		char list[ERROR_TEXT_MAX - 160] = "";
-		size_t k, used = 0;
-		int rc;
+		size_t k = key_find(r, s, keys, n);
+		int rc = k == n ? -EINVAL : keys[k].take(r, s, object, &keys[k]);
 
-		for (k = 0; k < n && strcmp(keys[k].name, name); k++)
-			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
-						 used ? ", " : "", keys[k].name);
-		if (k == n)
-			return reader_wrong(r, s, -EINVAL, "unknown key \"%.40s\": the keys are %s",
-					    name, list);
-		rc = keys[k].take(r, s, object, &keys[k]);
 		if (rc)
 			return rc;
 	}

@@ -34,6 +34,11 @@ __attribute__((format(printf, 4, 5))) int reader_wrong(struct reader *r, const c
 int reader_wrong_there(struct reader *r, const config_setting_t *s, int code);
 int reader_wrong_type(struct reader *r, const config_setting_t *s, const char *example);
 
+/*
+ * Only that each member of the group has one of n keys: before one is said to be missing, which may
+ * be there under a wrong name.
+ */
+int reader_keys(struct reader *r, config_setting_t *group, const struct key *keys, size_t n);
 /* Each member of the group is taken by its key, of which there are n. */
 int reader_group(struct reader *r, config_setting_t *group, const struct key *keys, size_t n,
 		 void *object);

@@ -99,7 +99,8 @@ static int take_cpu(struct reader *r, config_setting_t *s, void *object)
 	uint32_t before = setup->cpus_n;
 	struct setup_cpu *added;
 	long long cpu;
-	int rc = setup_number(r, s, &number, "engine CPU", &cpu);
+	int rc =
+		setup_number(r, s, &number, "engine CPU", keys, sizeof(keys) / sizeof(*keys), &cpu);
 
 	(void)object;
 	if (rc)

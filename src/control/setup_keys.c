@@ -26,13 +26,17 @@ int setup_take_nothing(struct reader *r, config_setting_t *s, void *object, cons
 }
 
 int setup_number(struct reader *r, config_setting_t *group, const struct key *key, const char *what,
-		 long long *out)
+		 const struct key *keys, size_t n, long long *out)
 {
 	config_setting_t *which = config_setting_get_member(group, key->name);
 
-	if (!which)
-		return reader_wrong(r, group, -EINVAL, "this %s has no number: %s = 0;", what,
-				    key->name);
+	if (!which) {
+		int rc = reader_keys(r, group, keys, n);
+
+		return rc ? rc
+			  : reader_wrong(r, group, -EINVAL, "this %s has no number: %s = 0;", what,
+					 key->name);
+	}
 	return reader_integer(r, which, key, out);
 }
 

@@ -23,9 +23,10 @@ int setup_take_wish(struct reader *r, config_setting_t *s, void *object, const s
 /* One that was found before the others of its group are taken. */
 int setup_take_nothing(struct reader *r, config_setting_t *s, void *object, const struct key *key);
 
-/* The number, in key's range, of a group that has one: { queue = 0; … }. what: "queue". */
+/* The number, in key's range, of a group that has one, and has n keys: { queue = 0; … }. what:
+ * "queue". */
 int setup_number(struct reader *r, config_setting_t *group, const struct key *key, const char *what,
-		 long long *out);
+		 const struct key *keys, size_t n, long long *out);
 /* The error that another group has this number. */
 int setup_twice(struct reader *r, config_setting_t *group, const struct key *key, long long number);
 /* For errors about it that come later. */

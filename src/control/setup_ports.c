@@ -50,7 +50,7 @@ static int take_queue(struct reader *r, config_setting_t *s, void *object)
 	uint32_t before = port->queues_n;
 	struct wish *wish;
 	long long queue;
-	int rc = setup_number(r, s, &number, "queue", &queue);
+	int rc = setup_number(r, s, &number, "queue", keys, sizeof(keys) / sizeof(*keys), &queue);
 
 	if (rc)
 		return rc;
@@ -134,8 +134,12 @@ static int take_port(struct reader *r, config_setting_t *s, void *object)
 	int rc;
 
 	(void)object;
-	if (!which)
-		return reader_wrong(r, s, -EINVAL, "this port has no device: port = \"xdp:eth0\";");
+	if (!which) {
+		rc = reader_keys(r, s, keys, sizeof(keys) / sizeof(*keys));
+		return rc ? rc
+			  : reader_wrong(r, s, -EINVAL,
+					 "this port has no device: port = \"xdp:eth0\";");
+	}
 	rc = reader_text(r, which, &spec);
 	if (rc)
 		return rc;

@@ -223,7 +223,9 @@ static void wrong_workload(void **state)
 #define LOAD(text) SYSTEMS "workloads = {\n a = { " text " }; };"
 	(void)state;
 	wrong(LOAD(""), "x.conf:3: ", "this workload has no kind");
-	wrong(LOAD("kind = \"bulk\";"), "x.conf:3: ", "one of rr, stream, rrul");
+	wrong(LOAD("kind = \"bulk\";"), "x.conf:3: unknown kind \"bulk\"",
+	      "one of rr, stream, rrul");
+	wrong(LOAD("\n kidn = \"rr\";"), "x.conf:4: unknown key \"kidn\"", "keys are name, kind, ");
 	wrong(LOAD("kind = \"rr\"; sizes = [ 1 ];"), "x.conf:3: ", "kind rr has no sizes");
 	wrong(LOAD("kind = \"rrul\"; protocol = \"udp\";"),
 	      "x.conf:3: ", "kind rrul has no protocol");
@@ -252,6 +254,14 @@ static void wrong_workload(void **state)
 #undef LOAD
 #define ANTAGONIST(text) WORKLOADS SYSTEMS "antagonists = { h = { " text " }; };"
 	wrong(ANTAGONIST(""), "x.conf:3: ", "kind = \"hog\", \"background\" or \"awake\"");
+	wrong(ANTAGONIST("kind = \"hogg\";"), "x.conf:3: unknown kind \"hogg\"",
+	      "one of hog, background, awake");
+	wrong(ANTAGONIST("\n kidn = \"hog\";"), "x.conf:4: unknown key \"kidn\"",
+	      "keys are kind, threads, cpus, nice, load");
+	wrong(ANTAGONIST("kind = \"background\";\n lode = { };"), "x.conf:4: unknown key \"lode\"",
+	      "keys are kind, cpus, load");
+	wrong(ANTAGONIST("kind = \"background\"; load = {\n knd = \"rr\"; };"),
+	      "x.conf:4: unknown key \"knd\"", "keys are name, kind, ");
 	wrong(ANTAGONIST("kind = \"hog\"; nice = 30;"), "x.conf:3: ", "nice = 30: out of range");
 	wrong(ANTAGONIST("kind = \"hog\"; load = { };"), "x.conf:3: ", "unknown key \"load\"");
 	wrong(ANTAGONIST("kind = \"background\";"), "x.conf:3: ", "what does it send?");

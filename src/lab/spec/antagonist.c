@@ -16,14 +16,18 @@ const char *spec_antagonist_kind_name(enum spec_antagonist_kind kind)
 
 static int antagonist_kind(struct reader *r, config_setting_t *s, struct spec_antagonist *a)
 {
+	static const struct key any[] = {{"kind"}, {"threads"}, {"cpus"}, {"nice"}, {"load"}};
 	config_setting_t *kind = config_setting_get_member(s, "kind");
 	unsigned n;
 	int rc;
 
-	if (!kind)
-		return reader_wrong(r, s, -EINVAL,
-				    "this antagonist has no kind: kind = \"hog\", \"background\" "
-				    "or \"awake\";");
+	if (!kind) {
+		rc = reader_keys(r, s, KEYS(any));
+		return rc ? rc
+			  : reader_wrong(r, s, -EINVAL,
+					 "this antagonist has no kind: kind = \"hog\", "
+					 "\"background\" or \"awake\";");
+	}
 	rc = value_name(r, kind, KEYS(kinds), &n);
 	if (!rc)
 		a->kind = (enum spec_antagonist_kind)n;
@@ -81,10 +85,11 @@ static int antagonist_take(struct reader *r, config_setting_t *s, struct spec_an
 		return reader_group(r, s, KEYS(hog), a);
 	if (a->kind == SPEC_AWAKE)
 		return reader_group(r, s, KEYS(awake), a);
-	if (!config_setting_get_member(s, "load"))
-		return reader_wrong(r, s, -EINVAL,
-				    "what does it send? load = { kind = \"stream\"; … };");
-	return reader_group(r, s, KEYS(background), a);
+	rc = reader_group(r, s, KEYS(background), a);
+	if (!rc && !config_setting_get_member(s, "load"))
+		rc = reader_wrong(r, s, -EINVAL,
+				  "what does it send? load = { kind = \"stream\"; … };");
+	return rc;
 }
 
 int antagonists_take(struct reader *r, config_setting_t *s, void *object, const struct key *key)

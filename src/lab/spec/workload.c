@@ -169,12 +169,17 @@ static const struct load_key {
 
 enum { LOAD_KEYS = sizeof(load_keys) / sizeof(*load_keys) };
 
+static void keys_fill(struct key keys[LOAD_KEYS])
+{
+	for (unsigned i = 0; i < LOAD_KEYS; i++)
+		keys[i] = load_keys[i].key;
+}
+
 static int group_take(struct reader *r, config_setting_t *group, struct load_config *out)
 {
 	struct key keys[LOAD_KEYS];
 
-	for (unsigned i = 0; i < LOAD_KEYS; i++)
-		keys[i] = load_keys[i].key;
+	keys_fill(keys);
 	return reader_group(r, group, keys, LOAD_KEYS, out);
 }
 
@@ -204,10 +209,16 @@ static int kind_take(struct reader *r, config_setting_t *group, enum load_kind *
 	unsigned n;
 	int rc;
 
-	if (!s)
-		return reader_wrong(r, group, -EINVAL,
-				    "this workload has no kind: kind = \"rr\", \"stream\" or "
-				    "\"rrul\";");
+	if (!s) {
+		struct key keys[LOAD_KEYS];
+
+		keys_fill(keys);
+		rc = reader_keys(r, group, keys, LOAD_KEYS);
+		return rc ? rc
+			  : reader_wrong(r, group, -EINVAL,
+					 "this workload has no kind: kind = \"rr\", \"stream\" or "
+					 "\"rrul\";");
+	}
 	rc = value_name(r, s, NAMES(kinds), &n);
 	if (!rc)
 		*out = (enum load_kind)n;
