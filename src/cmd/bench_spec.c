@@ -441,12 +441,11 @@ static int spec_take(const struct asked *asked, struct spec **out)
 	struct error err;
 	int rc = spec_load(asked->name, asked->setting, asked->settings, out, &err);
 
+	if (rc == -ESRCH)
+		return misused("%s; other names: see napier bench --help", err.text);
 	if (rc)
-		return rc == -ENOENT ? misused("%s%s", err.text,
-					       strncmp(err.text, "--set ", 6)
-						       ? "; other names: see napier bench --help"
-						       : "")
-				     : complain("%s", err.text);
+		return strncmp(err.text, "--set ", 6) ? complain("%s", err.text)
+						      : misused("%s", err.text);
 	if (asked->chosen && spec_only(*out, asked->only, asked->chosen, &err)) {
 		spec_free(*out);
 		return misused("bench: --only: %s", err.text);

@@ -12,7 +12,10 @@
 
 #include <control/rundir.h>
 
-/* What the process ends with. */
+/*
+ * What the process ends with. MISUSED: no host, however it is set up, would do what is on the
+ * command line; what a file says, or that one is missing, has FAILED.
+ */
 enum { DONE = 0, FAILED = 1, MISUSED = 2, STOPPED = 128 /* and the signal */ };
 
 struct command {

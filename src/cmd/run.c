@@ -277,7 +277,7 @@ static int ports_take(struct run *run, char **specs)
 			return misused("%s", err.text);
 	}
 	if (setup_check(&run->setup, &err))
-		return misused("%s", err.text);
+		return run->config ? complain("%s", err.text) : misused("%s", err.text);
 	return -1;
 }
 

@@ -94,7 +94,7 @@ static void refuses_to_run(void **state)
 		assert_ptr_equal(strchr(p.err, '\n'), p.err + strlen(p.err) - 1);
 	}
 	assert_int_equal(napier(rig, &p, "run --run-dir %s -c %s", rig->base, conf), 1);
-	assert_non_null(strstr(p.err, ":2: this port has no device"));
+	assert_non_null(strstr(p.err, ":2: unknown key \"prt\": the keys are port, "));
 	unlink(file);
 	unlink(empty);
 	unlink(truncated);
@@ -114,6 +114,9 @@ static void refuses_configured(void **state)
 		 ":3: cannot read /nowhere.pcap: "},
 		{"ports = (\n{ port = \"mem:a\"; rps_cpus = 999; } );\n",
 		 ":2: rps_cpus: CPU 999 is not an engine CPU; those are "},
+		/* A file's mistake is no misuse, whoever finds it. */
+		{"ports = (\n{ port = \"mem:a\"; },\n{ port = \"mem:a\"; } );\n",
+		 ":3: port a is there twice"},
 	};
 	struct command_rig *rig = *state;
 	struct process p;

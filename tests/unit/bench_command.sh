@@ -54,6 +54,18 @@ expect 2 'bench server: --timeout 2h: it is a time' server --timeout 2h
 expect 1 'no.such.host.invalid: ' rr -H no.such.host.invalid
 # Nobody listens at the port that nothing is given.
 expect 1 '127.0.0.1 port 1: nobody listens there: start napier bench server' rr -H 127.0.0.1 -P 1
+# What the command line alone has wrong is misuse; a file that is missing or wrong is a failure.
+wrong=$(mktemp --suffix=.conf) || exit 1
+trap 'rm -f "$wrong"' EXIT
+echo 'workloads = { a = { kind = "bulk"; }; }; systems = { k = { }; };' >"$wrong"
+expect 1 'no-such-file.conf: No such file' ./no-such-file.conf
+expect 1 'no-such-file.conf: No such file' no-such-file.conf --list
+expect 1 "$wrong:1: unknown kind" "$wrong" --list
+expect 2 'there is no specification "no-such-name": there are ' no-such-name
+expect 2 '--set quick.duration=soon: ' wang-2020 --set quick.duration=soon --list
+expect 2 '--set quick.durations=1s: ' wang-2020 --set quick.durations=1s --list
+expect 2 '--set no.such=1: ' wang-2020 --set no.such=1 --list
+expect 2 'bench: --only: ' wang-2020 --only no-such --list
 # JSON that finds no room is not called a want of memory.
 said=$("$napier" bench core --quick --only hash --json 2>&1 >/dev/full)
 if [ $? -ne 1 ] || ! grep -qF 'the output cannot be written' <<<"$said"; then

@@ -506,7 +506,7 @@ static void files(void **state)
 	assert_string_equal(spec->name, "mine");
 	assert_string_equal(spec->path, path);
 	spec_free(spec);
-	load_wrong("wang", -ENOENT, "there are fietkau-2020, fietkau-2023, khawaja-2025");
+	load_wrong("wang", -ESRCH, "there are fietkau-2020, fietkau-2023, khawaja-2025");
 	load_wrong("no.conf", -ENOENT, "no.conf: No such file");
 	load_wrong(directory, -EINVAL, "not a file");
 	load_wrong(other, -ENOENT, "No such file");
@@ -522,7 +522,7 @@ static void files(void **state)
 	assert_int_equal(spec_load("mine", NULL, 0, &spec, &err), 0);
 	spec_free(spec);
 	unlink(path);
-	load_wrong("mine", -ENOENT, "NAPIER_SPECS");
+	load_wrong("mine", -ESRCH, "NAPIER_SPECS");
 	assert_int_equal(spec_list(NULL, NULL, &err), -ENOENT);
 	unsetenv("NAPIER_SPECS");
 	unlink(other);

@@ -129,11 +129,11 @@ static int shipped_missing(const char *name, struct error *err)
 		free(names[i]);
 	}
 	if (!n)
-		return error_set(err, -ENOENT,
+		return error_set(err, -ESRCH,
 				 "there is no specification \"%.60s\", and none in %.300s "
 				 "(NAPIER_SPECS names another directory)",
 				 name, spec_directory());
-	return error_set(err, -ENOENT,
+	return error_set(err, -ESRCH,
 			 "there is no specification \"%.60s\": there are %s; a file of your own is "
 			 "named with its path, or ends in " SUFFIX,
 			 name, list);

@@ -167,9 +167,9 @@ int spec_parse(const char *path, const char *text, const struct cpuset *usable,
 
 /*
  * A path (it has a / or ends in .conf, or such a file is there), or the name of a shipped one.
- * -ENOENT lists them. A setting's key is a path in the file: "quick.duration",
- * "workloads.[0].flows", "systems.kernel.knobs.rps_cpus" (by number or key); a member that could be
- * there is made.
+ * -ESRCH, of a name, lists them; -ENOENT: there is no such file. A setting's key is a path in the
+ * file: "quick.duration", "workloads.[0].flows", "systems.kernel.knobs.rps_cpus" (by number or
+ * key); a member that could be there is made.
  */
 int spec_load(const char *name, const struct spec_setting *set, unsigned sets, struct spec **out,
 	      struct error *err);
