@@ -95,7 +95,7 @@ static int settings_check(struct engine *engine, const char *port, const struct 
 	return steer_check(engine, port, s, err);
 }
 
-/* With poller auto the one of the moment stays: it has only to be told of a new CPU. */
+/* With poller auto the one of the moment stays. */
 static int queue_poller_apply(struct napi *napi, const struct queue_settings *s, int64_t timeout,
 			      int64_t *took, struct error *err)
 {
@@ -108,15 +108,21 @@ static int queue_poller_apply(struct napi *napi, const struct queue_settings *s,
 	rc = napi_switch(napi, manual ? s->poller : napi_poller(napi), softnet, timeout, took, err);
 	if (!rc && s->poller_set && !manual)
 		rc = automatic_begin(napi, err);
-	if (rc)
-		return rc;
-	if (manual)
+	return rc;
+}
+
+/*
+ * Nothing can fail any more. Until then poller auto keeps what it has found out, which it would
+ * have to begin anew with when the set is undone.
+ */
+static void queue_poller_settle(struct napi *napi, const struct queue_settings *s)
+{
+	if (s->poller_set && s->poller != POLLER_AUTO)
 		automatic_end(napi);
 	else if (s->cpu_set)
 		automatic_home(napi);
 	if (s->poller_set)
 		atomic_store(&napi->record->poller_asked, (uint32_t)s->poller);
-	return 0;
 }
 
 static int queue_apply(struct engine *engine, struct napi *napi, const struct queue_settings *s,
@@ -156,14 +162,19 @@ static int queue_apply(struct engine *engine, struct napi *napi, const struct qu
 	return 0;
 }
 
-/* What a queue has now, in the same keys: to go back to. */
-static struct queue_settings queue_now(struct napi *napi, const struct queue_settings *keys,
-				       const struct queue_settings *kept)
+/* Of a queue, to go back to. */
+struct queue_before {
+	struct queue_settings settings; /* in the keys of the set; poller: the observed one */
+	bool automatic;
+};
+
+static struct queue_before queue_now(struct napi *napi, const struct queue_settings *keys,
+				     const struct queue_settings *kept)
 {
 	struct queue_settings now = *keys;
 
 	napi_settle(napi); /* poller auto may have begun a switch, whose holder writes these */
-	now.poller = napi->automatic ? POLLER_AUTO : napi_poller(napi);
+	now.poller = napi_poller(napi);
 	now.weight = napi_weight(napi);
 	now.gro = (enum gro_setting)atomic_load(&napi->record->gro_asked);
 	now.idle_suspend_usecs = atomic_load(&napi->record->idle_suspend);
@@ -171,21 +182,24 @@ static struct queue_settings queue_now(struct napi *napi, const struct queue_set
 	now.placement = kept->placement;
 	now.rps_cpus = napi->rps_cpus;
 	now.rps_flow_cnt = napi->rps_flow_cnt;
-	return now;
+	return (struct queue_before){.settings = now, .automatic = napi->automatic};
 }
 
 static void queues_restore(struct engine *engine, struct port *port, uint32_t first, uint32_t end,
-			   const struct queue_settings *before)
+			   const struct queue_before *before)
 {
 	int64_t deadline = machine_now(engine->machine) + SET_TIMEOUT;
 	struct error err;
 
 	for (uint32_t i = first; i < end; i++) {
+		struct napi *napi = port->queue[i].napi;
 		int64_t ignored = 0;
 
-		if (queue_apply(engine, port->queue[i].napi, &before[i], deadline, &ignored, &err))
+		if (queue_apply(engine, napi, &before[i].settings, deadline, &ignored, &err))
 			engine_log(engine, LEVEL_WARNING,
 				   "a set that failed could not be undone: %s", err.text);
+		if (!before[i].automatic)
+			automatic_end(napi);
 	}
 }
 
@@ -197,7 +211,7 @@ static int queues_apply(struct engine *engine, struct port *port, int queue,
 	int64_t deadline = machine_now(engine->machine) + SET_TIMEOUT;
 	uint32_t first = queue < 0 ? 0 : (uint32_t)queue;
 	uint32_t end = queue < 0 ? port->queues : (uint32_t)queue + 1;
-	struct queue_settings before[PORT_QUEUES_MAX];
+	struct queue_before before[PORT_QUEUES_MAX];
 
 	for (uint32_t i = first; i < end && i < port->queues; i++) {
 		struct queue_settings kept;
@@ -212,6 +226,8 @@ static int queues_apply(struct engine *engine, struct port *port, int queue,
 		queues_restore(engine, port, first, i + 1, before);
 		return rc;
 	}
+	for (uint32_t i = first; i < end && i < port->queues; i++)
+		queue_poller_settle(port->queue[i].napi, settings);
 	return 0;
 }
 
@@ -253,6 +269,8 @@ int engine_queue_move(struct engine *engine, const char *name, uint32_t queue, u
 	if (!rc)
 		rc = queue_poller_apply(port->queue[queue].napi, &settings, SWITCH_TIMEOUT, took,
 					err);
+	if (!rc)
+		queue_poller_settle(port->queue[queue].napi, &settings);
 	engine_unlock(engine);
 	return rc;
 }

@@ -2,6 +2,9 @@
 /* Sets and removals that fail: within their bounds, and with everything as it was. */
 #include "scene.h"
 
+#include <core/automatic.h>
+#include <core/engine.h>
+
 static struct step hog_step(void *arg)
 {
 	struct scene *s = arg;
@@ -98,6 +101,57 @@ static void a_failing_queue_undoes_the_others(void **state)
 	second_queue(POLLER_SOFTIRQ, POLLER_WORKQUEUE);
 	second_queue(POLLER_SOFTIRQ, POLLER_BUSY_POLL);
 	second_queue(POLLER_BUSY_POLL, POLLER_SOFTIRQ);
+}
+
+/* Poller auto goes on where it was: with its poller, its home, and what it has found out. */
+static void a_failing_set_leaves_auto_alone(void **state)
+{
+	struct queue_settings on_cpu = {.cpu_set = true};
+	struct queue_settings thread = {.poller_set = true, .poller = POLLER_THREAD};
+	struct queue_settings automatic = {.poller_set = true, .poller = POLLER_AUTO};
+	struct queue_settings settings = {
+		.poller_set = true, .poller = POLLER_WORKQUEUE, .cpu_set = true, .cpu = 1};
+	struct automatic_napi before;
+	struct runner *hog;
+	struct port *port;
+	struct napi *napi;
+	struct scene s;
+
+	(void)state;
+	scene_begin_with(&s, true, 6, (struct engine_config){.poller = POLLER_SOFTIRQ});
+	port = port_of(&s, "mem:m,queues=2");
+	for (int q = 0; q < 2; q++) {
+		on_cpu.cpu = (unsigned)q;
+		assert_int_equal(engine_queue_set(s.engine, "m", q, &on_cpu, NULL, NULL), 0);
+	}
+	assert_int_equal(engine_queue_set(s.engine, "m", 0, &thread, NULL, NULL), 0);
+	assert_int_equal(engine_queue_set(s.engine, "m", 0, &automatic, NULL, NULL), 0);
+	napi = port->queue[0].napi;
+	napi->automatic->choice.held[POLLER_BUSY_POLL] = 100;
+	hog = hog_start(&s, 1);
+	napi_schedule(port->queue[1].napi);
+	before = *napi->automatic;
+	assert_int_equal(engine_queue_set(s.engine, "m", -1, &settings, NULL, NULL), -ETIMEDOUT);
+	assert_non_null(napi->automatic);
+	assert_memory_equal(&napi->automatic->choice, &before.choice, sizeof(before.choice));
+	assert_ptr_equal(napi->automatic->home, before.home);
+	assert_int_equal(napi_poller(napi), POLLER_THREAD);
+	assert_int_equal(napi->record->poller_asked, POLLER_AUTO);
+	assert_null(scene_logged(&s, "could not be undone"));
+	/* The other way round: one that was to be auto's is not. */
+	runner_stop(hog);
+	scene_run(&s, NSEC_PER_SEC);
+	assert_int_equal(engine_queue_set(s.engine, "m", 0, &thread, NULL, NULL), 0);
+	hog = hog_start(&s, 1);
+	napi_schedule(port->queue[1].napi);
+	settings = automatic;
+	settings.cpu_set = true;
+	assert_int_equal(engine_queue_set(s.engine, "m", -1, &settings, NULL, NULL), -ETIMEDOUT);
+	for (int q = 0; q < 2; q++)
+		assert_null(port->queue[q].napi->automatic);
+	assert_int_equal(napi->record->poller_asked, POLLER_THREAD);
+	runner_stop(hog);
+	scene_end(&s);
 }
 
 /* The place that a set took from an absent port is given back, and nothing is said of it. */
@@ -256,6 +310,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_failing_queue_undoes_the_others),
+		cmocka_unit_test(a_failing_set_leaves_auto_alone),
 		cmocka_unit_test(a_failing_set_forgets_nobody),
 		cmocka_unit_test(removal_is_bounded_over_all_queues),
 		cmocka_unit_test(a_refused_port_leaves_nothing),
