@@ -56,9 +56,11 @@ int udp_handler_create(struct engine *engine, const struct udp_config *config, s
  * Control context, the port has this handler (engine_handler_set). "10.0.0.2/24", "fd00::2/64"; no
  * prefix: the address alone. It is announced, and serves at once; an IPv6 address that turns out to
  * be another's within a second is given up and logged (optimistic duplicate address detection); of
- * an IPv4 address that another has too only the log tells. The first IPv6 address brings the port's
- * link-local one with it. Taking the handler from the port forgets its addresses; what is bound
- * to them stays bound. -EINVAL, -EEXIST, -ENOENT: not a port of this handler, -ENOSPC.
+ * an IPv4 address that another has too only the log tells, and of one that the kernel has on the
+ * port's interface: it would answer as well, or be cut off at that address. The first IPv6 address
+ * brings the port's link-local one with it. Taking the handler from the port forgets its addresses;
+ * what is bound to them stays bound. -EINVAL, -EEXIST, -ENOENT: not a port of this handler,
+ * -ENOSPC.
  */
 int udp_address_add(struct handler *udp, struct port *port, const char *address, struct error *err);
 /* -ENOENT */

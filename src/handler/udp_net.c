@@ -7,6 +7,7 @@
 
 #include <core/engine.h>
 #include <handler/udp_net.h>
+#include <port/netdev.h>
 
 struct udp_net *net_copy(struct udp *udp)
 {
@@ -153,6 +154,26 @@ static void own_tell(struct udp *udp, const struct udp_link *link, const struct 
 		udp_nd_announce(context, link, own->ip);
 }
 
+/*
+ * Then two answer for it, or the kernel is no longer reached at it. Nothing of that looks wrong
+ * from here: who asks for the address gets the same MAC from both.
+ */
+static void kernel_tell(const struct udp *udp, const struct port *port, struct ip ip)
+{
+	const struct port_config *config = engine_port_config(port);
+	char text[INET6_ADDRSTRLEN];
+	bool four = ip_is4(ip);
+
+	if (!port->ifindex ||
+	    !netdev_address_there(config->netns, port->ifindex, four ? AF_INET : AF_INET6,
+				  four ? ip_bytes4(&ip) : ip_bytes(&ip)))
+		return;
+	engine_log(udp->handler.engine, LEVEL_WARNING,
+		   "port %s: the kernel has the address %s on %s too: use one that it does not "
+		   "have, or take it from there (ip addr del %s dev %s)",
+		   port->name, ip_text(ip, text), config->target, text, config->target);
+}
+
 static int address_add(struct udp *udp, struct port *port, const char *text, struct error *err)
 {
 	int64_t now = machine_now(port->machine);
@@ -191,6 +212,7 @@ static int address_add(struct udp *udp, struct port *port, const char *text, str
 	for (uint32_t i = before; i < link->addresses; i++)
 		own_tell(udp, link, &link->own[i]);
 	context_kick(udp->handler.engine->context);
+	kernel_tell(udp, port, ip);
 	return 0;
 }
 

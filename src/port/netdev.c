@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <libmnl/libmnl.h>
 #include <linux/ethtool.h>
 #include <linux/if_link.h>
@@ -11,6 +12,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/sockios.h>
 #include <net/if_arp.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,6 +69,38 @@ void netns_leave(int back)
 		abort();
 	}
 	close(back);
+}
+
+static bool address_is(const struct ifaddrs *a, int family, const void *address)
+{
+	if (!a->ifa_addr || a->ifa_addr->sa_family != family)
+		return false;
+	if (family == AF_INET)
+		return !memcmp(&((const struct sockaddr_in *)a->ifa_addr)->sin_addr, address, 4);
+	return !memcmp(&((const struct sockaddr_in6 *)a->ifa_addr)->sin6_addr, address, 16);
+}
+
+bool netdev_address_there(const char *netns, int ifindex, int family, const void *address)
+{
+	struct ifaddrs *all = NULL;
+	char name[IFNAMSIZ];
+	bool there = false;
+	int back;
+
+	if (netns_enter(netns, &back, NULL))
+		return false;
+	if (if_indextoname((unsigned)ifindex, name) && !getifaddrs(&all)) {
+		size_t n = strlen(name);
+
+		/* An address with a label is listed under that: "eth0:1". */
+		for (const struct ifaddrs *a = all; a && !there; a = a->ifa_next)
+			there = !strncmp(a->ifa_name, name, n) &&
+				(!a->ifa_name[n] || a->ifa_name[n] == ':') &&
+				address_is(a, family, address);
+		freeifaddrs(all);
+	}
+	netns_leave(back);
+	return there;
 }
 
 static int link_xdp_attribute(const struct nlattr *a, void *arg)

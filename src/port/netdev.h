@@ -26,6 +26,12 @@
 int netns_enter(const char *name, int *back, struct error *err);
 void netns_leave(int back);
 
+/*
+ * The kernel has this address (AF_INET, AF_INET6) on the interface of that index, in the namespace
+ * netns, as in netns_enter. Also false when it does not tell.
+ */
+bool netdev_address_there(const char *netns, int ifindex, int family, const void *address);
+
 struct netdev {
 	int fd; /* -1: closed */
 	int ifindex;
