@@ -137,6 +137,11 @@ int netlab_clean(const char *rundir)
 	return record_files_undo(rundir, RECORD_PREFIX, record_undo, (void *)rundir);
 }
 
+pid_t netlab_other(const char *rundir)
+{
+	return record_files_other(rundir, RECORD_PREFIX);
+}
+
 /* What helps against it. */
 static const char *fix(int code)
 {

@@ -51,6 +51,8 @@ void netlab_close(struct netlab *lab);
  * that were.
  */
 int netlab_clean(const char *rundir);
+/* A process that has a lab open just now, and is not this one; 0: there is none. */
+pid_t netlab_other(const char *rundir);
 
 /* How an engine that this process runs in its lab is called. */
 void netlab_engine_name(pid_t lab, char name[32]);

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -71,4 +73,33 @@ int record_files_undo(const char *rundir, const char *prefix,
 	if (dir)
 		closedir(dir);
 	return undone;
+}
+
+static bool file_lives(int dir, const char *name)
+{
+	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	bool lives = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
+
+	if (fd >= 0)
+		close(fd);
+	return lives;
+}
+
+pid_t record_files_other(const char *rundir, const char *prefix)
+{
+	DIR *dir = opendir(rundir);
+	const struct dirent *entry;
+	size_t length = strlen(prefix);
+	pid_t other = 0;
+
+	while (dir && !other && (entry = readdir(dir))) {
+		pid_t owner =
+			strncmp(entry->d_name, prefix, length) ? 0 : atoi(entry->d_name + length);
+
+		if (owner > 0 && owner != getpid() && file_lives(dirfd(dir), entry->d_name))
+			other = owner;
+	}
+	if (dir)
+		closedir(dir);
+	return other;
 }

@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include <napier/error.h>
 
@@ -28,5 +29,11 @@ int record_file_open(const char *rundir, const char *name, char *path, size_t si
  */
 int record_files_undo(const char *rundir, const char *prefix,
 		      int (*undo)(void *arg, FILE *record, const char *rest), void *arg);
+
+/*
+ * Of a record whose owner lives, and is not this process; 0: there is none. The name goes on with
+ * the owner's process id behind the prefix.
+ */
+pid_t record_files_other(const char *rundir, const char *prefix);
 
 #endif

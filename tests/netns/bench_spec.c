@@ -17,6 +17,7 @@
 #include <napier/machine.h>
 
 #include <lab/clock.h>
+#include <lab/record_file.h>
 
 enum { OUTPUT = 1 << 20 };
 
@@ -233,6 +234,31 @@ static void table_and_report(void **state)
 	assert_int_equal(shell("test -s %s/results.json && test -s %s/report.html && rm -r %s",
 			       report, report, report),
 			 0);
+}
+
+/* Each has names of its own; but they share the CPUs. */
+static void another_at_once_is_noted(void **state)
+{
+	char path[96], name[32], note[48];
+	struct error err = {0};
+	int other;
+
+	(void)state;
+	snprintf(name, sizeof(name), "lab.%d", getpid());
+	other = record_file_open(dir, name, path, sizeof(path), &err);
+	if (other < 0)
+		fail_msg("%s", err.text);
+	spec_write(SHORT WORKLOAD "systems = { kernel = { }; };\n");
+	assert_int_equal(shell("%s bench --quick -j --run-dir %s %s", lab_run_napier, dir, file),
+			 0);
+	snprintf(note, sizeof(note), "Process %d, another napier bench", getpid());
+	assert_non_null(strstr(output, note));
+	assert_int_equal(access(path, F_OK), 0);
+	close(other);
+	assert_int_equal(shell("%s bench --quick -j --run-dir %s %s", lab_run_napier, dir, file),
+			 0);
+	assert_null(strstr(output, "another napier bench"));
+	assert_int_not_equal(access(path, F_OK), 0);
 }
 
 static void only_some_systems(void **state)
@@ -478,6 +504,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(complete),
 		cmocka_unit_test(table_and_report),
+		cmocka_unit_test(another_at_once_is_noted),
 		cmocka_unit_test(only_some_systems),
 		cmocka_unit_test(late_generators_are_taken_again),
 		cmocka_unit_test(results_are_not_replaced_unasked),

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lab/clock.h"
+#include "lab/netlab.h"
 #include "lab/run/record.h"
 #include "lab/run/results.h"
 #include "lab/run/turn.h"
@@ -27,6 +28,7 @@ struct experiment {
 	unsigned again; /* runs */
 	int64_t begun;
 	json_t *results;
+	pid_t other; /* that was seen to measure at the same time; 0: none */
 	/* By system: bits of the workloads that it cannot run here, and why. */
 	uint32_t cannot[SPEC_SYSTEMS_MAX];
 	char *why[SPEC_SYSTEMS_MAX][SPEC_WORKLOADS_MAX];
@@ -120,6 +122,9 @@ static int take(struct experiment *x, unsigned s, unsigned w, unsigned repeat, b
 	struct turn_result result;
 	int ret;
 
+	if (!x->other)
+		x->other = netlab_other(x->plan->rundir);
+
 	x->progress.system = system->name;
 	x->progress.workload = workload->name;
 	ret = turn_run(&plan, system, workload, &result, err);
@@ -210,6 +215,12 @@ int experiment_run(const struct spec *spec, const struct experiment_plan *plan, 
 			     "%u run%s taken again, as the generator had been late: those before "
 			     "are invalid, and are kept.",
 			     x->again, x->again == 1 ? " was" : "s were");
+	if (x->other)
+		results_note(
+			x->results,
+			"Process %d, another napier bench or demo, ran at the same time: figures "
+			"of both are disturbed. Run it again alone.",
+			(int)x->other);
 	results_end(x->results, seconds(clock_now() - x->begun), ret == -ECANCELED);
 	topology_close(&x->topology);
 	*results = x->results;
