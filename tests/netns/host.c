@@ -404,6 +404,40 @@ static void refuses(void **state)
 	free(before);
 }
 
+/* The wire is open and the TAP made when there is no room for the TAP's queue. */
+static void a_late_failure_leaves_nothing(void **state)
+{
+	struct command_rig *rig = *state;
+	struct process engine, p;
+	char *before, *now, spec[256];
+
+	configure(rig);
+	before = dump(rig, "in0");
+	netns_spec(&rig->links, 0, "xdp", ",host=yes", spec);
+	engine_start(rig, &engine,
+		     "run --run-dir %s mem:a,queues=64 mem:b,queues=64 mem:c,queues=64 "
+		     "mem:d,queues=63",
+		     rig->base);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(napier(rig, &p, "port add --run-dir %s %s", rig->base, spec), 1);
+		assert_non_null(strstr(p.err, "no room for another queue"));
+		host_run(rig, "! ip link show in0h 2>/dev/null");
+		assert_false(note_there(rig));
+		now = dump(rig, "in0");
+		assert_same(before, now);
+		free(now);
+	}
+	assert_int_equal(napier(rig, &p, "port remove --run-dir %s a", rig->base), 0);
+	assert_int_equal(napier(rig, &p, "port add --run-dir %s %s", rig->base, spec), 0);
+	reaches(rig);
+	engine_stop(rig, &engine);
+	host_run(rig, "! ip link show in0h 2>/dev/null");
+	now = dump(rig, "in0");
+	assert_same(before, now);
+	free(now);
+	free(before);
+}
+
 /* An interface without addresses is hosted, and given some at its TAP. */
 static void without_addresses(void **state)
 {
@@ -474,19 +508,13 @@ static void web_server(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		command_test(moves_and_returns),
-		command_test(neighbours_are_found),
-		command_test(carries),
-		command_test(connections_live_on),
-		command_test(pollers_switch),
-		command_test(queues_are_as_many),
-		command_test(follows_the_wire),
-		command_test(wire_goes_and_returns),
-		command_test(tap_is_made_again),
-		command_test(comes_and_goes_live),
-		command_test(refuses),
-		command_test(without_addresses),
-		command_test(what_is_taken_stays_away),
+		command_test(moves_and_returns), command_test(neighbours_are_found),
+		command_test(carries),		 command_test(connections_live_on),
+		command_test(pollers_switch),	 command_test(queues_are_as_many),
+		command_test(follows_the_wire),	 command_test(wire_goes_and_returns),
+		command_test(tap_is_made_again), command_test(comes_and_goes_live),
+		command_test(refuses),		 command_test(a_late_failure_leaves_nothing),
+		command_test(without_addresses), command_test(what_is_taken_stays_away),
 		command_test(web_server),
 	};
 
