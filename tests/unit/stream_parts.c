@@ -8,6 +8,7 @@
 
 #include <lab/load/stream_line.h>
 #include <lab/load/stream_plan.h>
+#include <lab/load/stream_result.h>
 #include <lab/load/stream_series.h>
 #include <lab/load/stream_track.h>
 
@@ -249,6 +250,79 @@ static void rrul_has_flows_of_each_class_both_ways(void **state)
 	assert_int_equal(end[0], 500);
 }
 
+/* What one side has counted of a second, in which there was one step: 1000 messages of 125 bytes.
+ */
+static json_t *report(const char *way, int64_t from, int64_t duration)
+{
+	return json_pack("{sI sI sI s{s[{s[{si si}] s{sI s[iii]} s{sI s[iii]}}]}}", "from_ns",
+			 (json_int_t)from, "until_ns", (json_int_t)duration, "duration_ns",
+			 (json_int_t)duration, way, "groups", "steps", "messages", 1000, "bytes",
+			 125000, "bytes", "interval_ns", (json_int_t)NSEC_PER_SEC / 2, "sum", 50000,
+			 50000, 25000, "messages", "interval_ns", (json_int_t)NSEC_PER_SEC / 2,
+			 "sum", 400, 400, 200);
+}
+
+static json_t *result(enum load_protocol protocol, int64_t knew, int64_t duration)
+{
+	struct load_config config = {.kind = LOAD_STREAM,
+				     .protocol = protocol,
+				     .flows = 1,
+				     .threads = 1,
+				     .server_threads = 1,
+				     .interval = NSEC_PER_SEC / 2,
+				     .sizes = 1,
+				     .size = {125}};
+	json_t *client = report("tx", 0, duration), *server = report("rx", knew, duration), *o;
+	struct stream_plan plan;
+
+	stream_plan_make(&config, &plan);
+	o = stream_result(&plan, client, server, NULL);
+	json_decref(client);
+	json_decref(server);
+	return o;
+}
+
+static double in(const json_t *o, const char *group, const char *key)
+{
+	return json_number_value(json_object_get(json_object_get(o, group), key));
+}
+
+/*
+ * A server that has no time hears late that it is measured. Datagrams from before that are counted,
+ * by the step that is in them; TCP's bytes are not.
+ */
+static void a_server_that_knew_late_is_no_faster(void **state)
+{
+	json_t *o = result(LOAD_UDP, NSEC_PER_SEC / 5, NSEC_PER_SEC);
+
+	(void)state;
+	assert_true(in(o, "rates", "received_datagrams") == 1000);
+	assert_true(in(o, "rates", "received_mbit") == 1);
+	json_decref(o);
+	o = result(LOAD_TCP, NSEC_PER_SEC / 5, NSEC_PER_SEC);
+	assert_float_equal(in(o, "rates", "received_mbit"), 1 / 0.8, 1e-6);
+	json_decref(o);
+}
+
+/* 1.25 s in intervals of half a second; of the last one a rate is not twice too low. */
+static void a_short_interval_has_its_own_length(void **state)
+{
+	json_t *o = result(LOAD_UDP, 0, NSEC_PER_SEC * 5 / 4), *values;
+
+	(void)state;
+	values = json_object_get(json_object_get(o, "series"), "received_mbit");
+	assert_int_equal(json_array_size(values), 3);
+	assert_float_equal(json_number_value(json_array_get(values, 0)), 0.8, 1e-6);
+	assert_float_equal(json_number_value(json_array_get(values, 2)), 0.8, 1e-6);
+	json_decref(o);
+	/* So little of one is not known. */
+	o = result(LOAD_UDP, 0, NSEC_PER_SEC + NSEC_PER_MSEC);
+	values = json_object_get(json_object_get(o, "series"), "sent_mbit");
+	assert_int_equal(json_array_size(values), 3);
+	assert_true(json_is_null(json_array_get(values, 2)));
+	json_decref(o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -263,6 +337,8 @@ int main(void)
 		cmocka_unit_test(who_reads_nothing_is_given_up),
 		cmocka_unit_test(steps_share_the_duration),
 		cmocka_unit_test(rrul_has_flows_of_each_class_both_ways),
+		cmocka_unit_test(a_server_that_knew_late_is_no_faster),
+		cmocka_unit_test(a_short_interval_has_its_own_length),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -245,10 +245,9 @@ static bool flows_gather(const struct rrul *r, unsigned d, unsigned class, int f
 	return known;
 }
 
-static void tcp_series_add(const struct rrul *r, json_t *o, int64_t interval, unsigned n,
+static void tcp_series_add(const struct rrul *r, json_t *o, int64_t interval,
 			   struct stream_series *s)
 {
-	double factor = MBIT(1) / ((double)interval / 1e9);
 	char name[64];
 
 	for (unsigned d = 0; d < 2; d++) {
@@ -258,7 +257,7 @@ static void tcp_series_add(const struct rrul *r, json_t *o, int64_t interval, un
 			stream_series_widen(s, interval);
 			snprintf(name, sizeof(name), "%s_%s_mbit", directions[d],
 				 stream_classes[c].name);
-			json_object_set_new(o, name, stream_series_scaled(s, n, factor));
+			json_object_set_new(o, name, stream_series_rates(s, r->until, MBIT(1)));
 		}
 		/* With one of each class these are the same. */
 		for (unsigned f = 0; f < flows_of(r) && flows_of(r) > STREAM_CLASSES; f++) {
@@ -267,7 +266,7 @@ static void tcp_series_add(const struct rrul *r, json_t *o, int64_t interval, un
 			stream_series_widen(s, interval);
 			snprintf(name, sizeof(name), "%s_%u_%s_mbit", directions[d], f,
 				 class_of(f));
-			json_object_set_new(o, name, stream_series_scaled(s, n, factor));
+			json_object_set_new(o, name, stream_series_rates(s, r->until, MBIT(1)));
 		}
 	}
 }
@@ -324,7 +323,7 @@ static json_t *series_json(const struct rrul *r)
 
 	if (!s)
 		return o;
-	tcp_series_add(r, o, interval, n, s);
+	tcp_series_add(r, o, interval, s);
 	probe_series_add(r, o, interval, n, s);
 	free(s);
 	return o;

@@ -177,14 +177,13 @@ static void three_gather(const struct stream_plan *plan, const struct ways *ways
 }
 
 static void series_add(json_t *o, const char *prefix, const char *key, bool known,
-		       const struct stream_series *s, unsigned n)
+		       const struct stream_series *s, int64_t until)
 {
 	char name[64];
 
 	snprintf(name, sizeof(name), "%s%s", prefix, key);
 	if (known)
-		json_object_set_new(
-			o, name, stream_series_scaled(s, n, MBIT(1) / ((double)s->interval / 1e9)));
+		json_object_set_new(o, name, stream_series_rates(s, until, MBIT(1)));
 }
 
 static json_t *lost_json(const struct three *t, unsigned n)
@@ -219,21 +218,13 @@ static void all_widen(struct three *t, int64_t interval)
 	stream_series_widen(&t->received, interval);
 }
 
-/* Whole intervals of the time measured; the last one may be cut off. */
-static unsigned intervals_of(const json_t *client, int64_t interval)
-{
-	int64_t until = json_integer_value(json_object_get(client, "until_ns"));
-
-	return (unsigned)((until + interval - 1) / interval);
-}
-
 static json_t *series_json(const struct stream_plan *plan, const struct ways *ways,
 			   const json_t *client)
 {
 	struct three *t = calloc(3, sizeof(*t)); /* the sums, and each way */
 	json_t *o = json_object();
+	int64_t until = json_integer_value(json_object_get(client, "until_ns"));
 	int64_t interval = plan->interval;
-	unsigned n;
 
 	if (!t)
 		return o;
@@ -245,18 +236,18 @@ static json_t *series_json(const struct stream_plan *plan, const struct ways *wa
 	}
 	for (unsigned i = 0; i < (ways->n > 1 ? 3 : 1); i++)
 		interval = widest(&t[i], interval);
-	n = intervals_of(client, interval);
 	json_object_set_new(o, "interval_s", json_real((double)interval / 1e9));
 	for (unsigned i = 0; i < (ways->n > 1 ? 3 : 1); i++) {
 		const char *prefix = i ? ways->prefix[i - 1] : "";
 
 		all_widen(&t[i], interval);
-		series_add(o, prefix, "sent_mbit", t[i].sent_known, &t[i].sent_bytes, n);
+		series_add(o, prefix, "sent_mbit", t[i].sent_known, &t[i].sent_bytes, until);
 		series_add(o, prefix, "received_mbit", t[i].received_known, &t[i].received_bytes,
-			   n);
+			   until);
 	}
 	if (plan->protocol == LOAD_UDP && t[0].sent_known && t[0].received_known)
-		json_object_set_new(o, "lost", lost_json(&t[0], n));
+		json_object_set_new(
+			o, "lost", lost_json(&t[0], (unsigned)((until + interval - 1) / interval)));
 	free(t);
 	return o;
 }

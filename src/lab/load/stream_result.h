@@ -32,8 +32,11 @@ void stream_both_add(const struct stream_plan *plan, const struct stream_way *wa
 /* Adds that group's series ("bytes" or "messages") of the sender or receiver; false: not known. */
 bool stream_series_gather(const struct stream_way *way, bool sender, unsigned group,
 			  const char *key, struct stream_series *to);
-/* Array of n: sum a interval, scaled; of all-zero sums beyond their end. */
-json_t *stream_series_scaled(const struct stream_series *s, unsigned n, double factor);
+/*
+ * Array of rates, a second, in the intervals up to `until` ns, whose last one may be a short one:
+ * it is null where less than a tenth of it is left. of: how much one of the sums is.
+ */
+json_t *stream_series_rates(const struct stream_series *s, int64_t until, double of);
 /* null when it is no number. */
 json_t *stream_rate(double value, double seconds);
 

@@ -32,11 +32,11 @@ static void counts_add(const json_t *o, struct stream_counts *to)
 	to->errors += number_of(o, "errors");
 }
 
-/* How long this side has counted in that step. */
-static double step_seconds(const struct stream_plan *plan, const json_t *report, unsigned step)
+/* How long this side has counted in that step, having begun then. */
+static double step_seconds(const struct stream_plan *plan, const json_t *report, int64_t begun,
+			   unsigned step)
 {
 	int64_t end[LOAD_SIZES_MAX], from, to;
-	int64_t begun = (int64_t)number_of(report, "from_ns");
 	int64_t until = (int64_t)number_of(report, "until_ns");
 
 	stream_plan_ends(plan, (int64_t)number_of(report, "duration_ns"), end);
@@ -54,15 +54,20 @@ void stream_both_add(const struct stream_plan *plan, const struct stream_way *wa
 {
 	const json_t *sent = group_of(way->sender, "tx", group);
 	const json_t *received = group_of(way->receiver, "rx", group);
+	int64_t begun = (int64_t)number_of(way->receiver, "from_ns");
 
+	/* Datagrams say themselves of which step they are: all are counted. */
+	if (plan->protocol == LOAD_UDP)
+		begun = 0;
 	if (sent) {
 		to->sent_known = true;
-		to->sent_s += step_seconds(plan, way->sender, step);
+		to->sent_s += step_seconds(plan, way->sender,
+					   (int64_t)number_of(way->sender, "from_ns"), step);
 		counts_add(json_array_get(json_object_get(sent, "steps"), step), &to->sent);
 	}
 	if (received) {
 		to->received_known = true;
-		to->received_s += step_seconds(plan, way->receiver, step);
+		to->received_s += step_seconds(plan, way->receiver, begun, step);
 		counts_add(json_array_get(json_object_get(received, "steps"), step), &to->received);
 	}
 }
@@ -80,12 +85,19 @@ bool stream_series_gather(const struct stream_way *way, bool sender, unsigned gr
 	return true;
 }
 
-json_t *stream_series_scaled(const struct stream_series *s, unsigned n, double factor)
+json_t *stream_series_rates(const struct stream_series *s, int64_t until, double of)
 {
 	json_t *array = json_array();
 
-	for (unsigned i = 0; i < n; i++)
-		json_array_append_new(array, json_real(i < s->n ? (double)s->sum[i] * factor : 0));
+	for (int64_t i = 0; i * s->interval < until; i++) {
+		int64_t left = until - i * s->interval;
+		double length = (double)(left < s->interval ? left : s->interval);
+		double sum = i < s->n ? (double)s->sum[i] * of : 0;
+
+		json_array_append_new(array, left < s->interval / 10
+						     ? json_null()
+						     : json_real(sum / (length / NSEC_PER_SEC)));
+	}
 	return array;
 }
 
