@@ -12,27 +12,38 @@
 
 #include "lab/record_file.h"
 
+/* A new file there, and the directory if need be, which an engine that ends may remove meanwhile.
+ */
+static int file_make(const char *rundir, const char *path, struct error *err)
+{
+	int fd = -1;
+
+	errno = ENOENT;
+	for (int tries = 0; fd < 0 && errno == ENOENT && tries < 100; tries++) {
+		if (mkdir(rundir, 0755) && errno != EEXIST)
+			return error_set(err, -errno, "%s: making the run directory: %s", rundir,
+					 strerror(errno));
+		unlink(path);
+		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	}
+	return fd < 0 ? error_set(err, -errno, "%s: %s", path, strerror(errno)) : fd;
+}
+
 int record_file_open(const char *rundir, const char *name, char *path, size_t size,
 		     struct error *err)
 {
 	char unlocked[PATH_MAX];
 	int fd;
 
-	if (mkdir(rundir, 0755) && errno != EEXIST)
-		return error_set(err, -errno, "%s: making the run directory: %s", rundir,
-				 strerror(errno));
 	/* It has its name only when it is locked, or who starts now took it for a dead one's. */
 	snprintf(path, size, "%s/%s", rundir, name);
 	snprintf(unlocked, sizeof(unlocked), "%s/.%s", rundir, name);
-	unlink(unlocked);
-	fd = open(unlocked, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) || rename(unlocked, path)) {
+	fd = file_make(rundir, unlocked, err);
+	if (fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) || rename(unlocked, path))) {
 		int code = -errno;
 
-		if (fd >= 0) {
-			unlink(unlocked);
-			close(fd);
-		}
+		unlink(unlocked);
+		close(fd);
 		return error_set(err, code, "%s: %s", path, strerror(-code));
 	}
 	return fd;
