@@ -173,6 +173,41 @@ static void streams_are_of_longer_times(void **state)
 	json_decref(o);
 }
 
+/* Two intervals and a half: of the last one, the middle and the weight are those of the half. */
+static void a_short_interval_at_the_end(void **state)
+{
+	json_t *results = flent_fixture(), *o;
+	json_t *run = json_array_get(json_object_get(results, "runs"), 3);
+	const json_t *m, *x, *values;
+	struct error err;
+
+	(void)state;
+	json_object_set_new(run, "duration_s", json_real(0.125));
+	json_object_set_new(run, "series",
+			    json_pack("{s:f, s:[f, f, f]}", "interval_s", 0.05, "received_mbit",
+				      5.0, 6.0, 9.0));
+	json_object_set_new(run, "repeat", json_integer(6));
+	assert_int_equal(report_flent(results, directory, &err), 0);
+	o = file_json("k-up-7.flent.gz");
+	m = json_object_get(o, "metadata");
+	x = json_object_get(o, "x_values");
+	values = json_object_get(json_object_get(o, "results"), "TCP upload");
+	assert_true(json_number_value(json_object_get(m, "LENGTH")) == 0.125);
+	assert_int_equal(json_array_size(x), 2);
+	assert_true(number(x, 0) == 0.05 && number(x, 1) == 0.1125);
+	assert_true(number(values, 0) == 5.5 && number(values, 1) == 9);
+	json_decref(o);
+	/* All in one of flent's. */
+	json_object_set_new(json_object_get(run, "series"), "interval_s", json_real(0.04));
+	json_object_set_new(run, "duration_s", json_real(0.1));
+	assert_int_equal(report_flent(results, directory, &err), 0);
+	o = file_json("k-up-7.flent.gz");
+	values = json_object_get(json_object_get(o, "results"), "TCP upload");
+	assert_float_equal(number(values, 0), (5 + 6 + 9 * 0.5) / 2.5, 1e-6);
+	json_decref(o);
+	json_decref(results);
+}
+
 static void nothing_for_it(void **state)
 {
 	json_t *results = json_pack("{s:[], s:[], s:[]}", "systems", "workloads", "runs");
@@ -201,9 +236,13 @@ static void cannot_be_written(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_for_a_run),   cmocka_unit_test(says_what_it_is),
-		cmocka_unit_test(has_every_value), cmocka_unit_test(streams_are_of_longer_times),
-		cmocka_unit_test(nothing_for_it),  cmocka_unit_test(cannot_be_written),
+		cmocka_unit_test(one_for_a_run),
+		cmocka_unit_test(says_what_it_is),
+		cmocka_unit_test(has_every_value),
+		cmocka_unit_test(streams_are_of_longer_times),
+		cmocka_unit_test(a_short_interval_at_the_end),
+		cmocka_unit_test(nothing_for_it),
+		cmocka_unit_test(cannot_be_written),
 	};
 
 	return cmocka_run_group_tests(tests, written, removed);

@@ -113,23 +113,39 @@ struct flent_run {
 	const json_t *results, *run, *system, *workload;
 	const struct flent_test *test;
 	double interval, t0;
-	size_t points; /* of ours */
-	size_t step;   /* of ours in one of flent's, which are alike for all series */
+	double duration; /* the last interval may be a short one */
+	size_t points;	 /* of ours */
+	size_t step;	 /* of ours in one of flent's, which are alike for all series */
 };
 
-/* The mean of some values, without those that are null; NULL: all are. For json_decref. */
-static json_t *mean_json(const json_t *values, size_t from, size_t n, double scale)
+/* Since the beginning, of n intervals' middle. */
+static double middle_of(const struct flent_run *f, size_t from, size_t n)
 {
-	double sum = 0;
-	size_t known = 0;
+	return ((double)from * f->interval + fmin((double)(from + n) * f->interval, f->duration)) /
+	       2;
+}
+
+/* Of an interval: 1, or less of a short one. */
+static double share_of(const struct flent_run *f, size_t i)
+{
+	double left = (f->duration - (double)i * f->interval) / f->interval;
+
+	return left < 1 - 1e-6 ? fmax(left, 0) : 1;
+}
+
+/* The mean of some values, without those that are null; NULL: all are. For json_decref. */
+static json_t *mean_json(const struct flent_run *f, const json_t *values, size_t from, size_t n,
+			 double scale)
+{
+	double sum = 0, known = 0;
 
 	for (size_t i = from; i < from + n; i++) {
 		const json_t *value = json_array_get(values, i);
 
-		sum += json_number_value(value);
-		known += json_is_number(value);
+		sum += json_number_value(value) * share_of(f, i);
+		known += json_is_number(value) ? share_of(f, i) : 0;
 	}
-	return known ? json_real(sum / (double)known * scale) : NULL;
+	return known > 0 ? json_real(sum / known * scale) : NULL;
 }
 
 /* Means of n values each, of which those that are null are left out; with the middle's time. */
@@ -139,13 +155,12 @@ static json_t *raw_json(const struct flent_run *f, const json_t *values, size_t 
 
 	for (size_t i = 0; i < f->points; i += n) {
 		size_t size = i + n < f->points ? n : f->points - i;
-		json_t *mean = mean_json(values, i, size, scale);
+		json_t *mean = mean_json(f, values, i, size, scale);
 
 		if (mean)
-			json_array_append_new(
-				raw, json_pack("{s:f, s:o}", "t",
-					       f->t0 + ((double)i + (double)size / 2) * f->interval,
-					       "val", mean));
+			json_array_append_new(raw, json_pack("{s:f, s:o}", "t",
+							     f->t0 + middle_of(f, i, size), "val",
+							     mean));
 	}
 	return raw;
 }
@@ -167,7 +182,7 @@ static bool series_put(const struct flent_run *f, const struct flent_series *s, 
 	results = json_array();
 	for (size_t i = 0; i < f->points; i += f->step) {
 		size_t size = i + f->step < f->points ? f->step : f->points - i;
-		json_t *mean = mean_json(values, i, size, s->scale);
+		json_t *mean = mean_json(f, values, i, size, s->scale);
 
 		json_array_append_new(results, mean ? mean : json_null());
 	}
@@ -195,7 +210,7 @@ static size_t points_of(const json_t *series, const struct flent_test *test)
 static json_t *metadata_json(const struct flent_run *f)
 {
 	const json_t *kernel = path_get(f->results, "environment.kernel.release");
-	double length = f->interval * (double)f->points;
+	double length = fmin(f->interval * (double)f->points, f->duration);
 	json_t *o = json_pack(
 		"{s:s, s:o, s:o, s:o, s:s, s:[s], s:s, s:f, s:f, s:f, s:{}, s:{}, s:i, s:s, s:s}",
 		"NAME", f->test->name, "TITLE",
@@ -231,12 +246,14 @@ static json_t *flent_json(struct flent_run *f)
 	f->points = points_of(series, f->test);
 	if (!f->points || !path_number(series, "interval_s", &f->interval) || f->interval <= 0)
 		return NULL;
+	if (!path_number(f->run, "duration_s", &f->duration) || f->duration <= 0)
+		f->duration = INFINITY;
 	f->step = f->interval < STEP ? (size_t)ceil(STEP / f->interval - 1e-9) : 1;
 	x = json_array();
 	for (size_t i = 0; i < f->points; i += f->step) {
 		size_t size = i + f->step < f->points ? f->step : f->points - i;
 
-		json_array_append_new(x, json_real(((double)i + (double)size / 2) * f->interval));
+		json_array_append_new(x, json_real(middle_of(f, i, size)));
 	}
 	o = json_pack("{s:i, s:o, s:o, s:{}, s:{}}", "version", FORMAT_VERSION, "metadata",
 		      metadata_json(f), "x_values", x, "results", "raw_values");
