@@ -167,6 +167,25 @@ static void sentences_say_better_and_worse(void **state)
 	json_decref(o);
 }
 
+/* "a" has an invalid run as well: what others did in it is no reason to doubt the figures. */
+static void trust_is_of_valid_runs(void **state)
+{
+	json_t *o = parse(small), *run, *sentences;
+	struct results results;
+	size_t i;
+
+	(void)state;
+	json_array_foreach(json_object_get(o, "runs"), i, run) json_object_set_new(
+		run, "cpu",
+		json_pack("{s:f, s:f}", "wall_s", 1.0, "others_s", run_valid(run) ? 0.25 : 7.0));
+	assert_int_equal(results_open(o, &results), 0);
+	sentences = results_trust(&results);
+	assert_said(sentences, "Other programs used up to 0.25 CPUs");
+	json_decref(sentences);
+	results_close(&results);
+	json_decref(o);
+}
+
 static void what_is_missing_breaks_nothing(void **state)
 {
 	static const char *const texts[] = {
@@ -215,6 +234,7 @@ int main(void)
 		cmocka_unit_test(figures_have_three_digits),
 		cmocka_unit_test(rows_have_valid_runs_alone),
 		cmocka_unit_test(sentences_say_better_and_worse),
+		cmocka_unit_test(trust_is_of_valid_runs),
 		cmocka_unit_test(what_is_missing_breaks_nothing),
 		cmocka_unit_test(repeats_are_pooled),
 	};

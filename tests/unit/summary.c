@@ -394,7 +394,7 @@ static void bad_runs_are_left_out(void **state)
 	/* Again: the same, and no sentence twice. */
 	add(results);
 	assert_int_equal(notes_with(results, "generator was late"), 1);
-	assert_int_equal(notes_with(results, "With one repeat"), 1);
+	assert_int_equal(notes_with(results, "Where there is one valid repeat"), 1);
 	json_decref(results);
 }
 
@@ -478,6 +478,22 @@ static void few_repeats_are_said(void **state)
 	json_decref(results);
 }
 
+/* That one has a single valid repeat takes nothing from what is to be said of the others. */
+static void a_single_repeat_among_others(void **state)
+{
+	json_t *results = results_make();
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		run_add(results, "a", i, 100, 10000, 2000, 1.0);
+	run_add(results, "b", 0, 100, 10000, 2000, 1.0);
+	add(results);
+	assert_int_equal(notes_with(results, "With 3 repeats"), 1);
+	assert_int_equal(notes_with(results, "With one repeat"), 0);
+	assert_int_equal(notes_with(results, "Where there is one valid repeat"), 1);
+	json_decref(results);
+}
+
 static void what_are_no_results(void **state)
 {
 	static const char *const wrong[] = {"{}", "[]",
@@ -526,6 +542,7 @@ int main(void)
 		cmocka_unit_test(losses_beside_none),
 		cmocka_unit_test(other_rounds_are_not_paired),
 		cmocka_unit_test(few_repeats_are_said),
+		cmocka_unit_test(a_single_repeat_among_others),
 		cmocka_unit_test(what_are_no_results),
 	};
 

@@ -176,7 +176,7 @@ json_t *group_sentences(const struct results *results, const struct group *group
 struct census {
 	unsigned runs, valid, invalid, failed, least, most;
 	double others;
-	const json_t *disturbed; /* the run in which others used most */
+	const json_t *disturbed; /* the valid run in which others used most */
 };
 
 static void runs_count(const struct results *results, struct census *census)
@@ -197,8 +197,8 @@ static void runs_count(const struct results *results, struct census *census)
 			census->invalid++;
 		else
 			census->valid++;
-		if (path_number(run, "cpu.others_s", &others) && run_wall(run, &duration) &&
-		    others / duration > census->others) {
+		if (run_valid(run) && path_number(run, "cpu.others_s", &others) &&
+		    run_wall(run, &duration) && others / duration > census->others) {
 			census->others = others / duration;
 			census->disturbed = run;
 		}
@@ -209,7 +209,7 @@ static void runs_count(const struct results *results, struct census *census)
 		unsigned n = 0;
 
 		json_array_foreach(of, i, run) n += run_valid(run);
-		census->least = n < census->least ? n : census->least;
+		census->least = n && n < census->least ? n : census->least;
 		census->most = n > census->most ? n : census->most;
 	}
 }

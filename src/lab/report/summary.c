@@ -82,23 +82,28 @@ static json_t *notes_have(json_t *results)
  */
 static void repeats_note(const struct summary *s)
 {
-	size_t least = SIZE_MAX;
+	size_t least = SIZE_MAX, single = 0, cells = 0;
 	json_t *text;
 
 	for (size_t i = 0; i < s->n * s->m; i++) {
 		size_t n = json_array_size(s->cell[i].valid);
 
-		least = n && n < least ? n : least;
+		cells += n > 0;
+		single += n == 1;
+		least = n > 1 && n < least ? n : least;
 	}
+	if (single && single == cells)
+		cell_note_once(s->notes, "With one repeat there is no interval: what differs by "
+					 "chance is not known.");
+	else if (single)
+		cell_note_once(s->notes, "Where there is one valid repeat of a system under a "
+					 "workload there is no interval: what differs by chance "
+					 "is not known.");
 	if (least >= ENOUGH)
 		return;
-	if (least == 1)
-		text = json_string("With one repeat there is no interval: what differs by chance "
-				   "is not known.");
-	else
-		text = json_sprintf("With %zu repeats an interval has the median in it in %.0f%% "
-				    "of all cases at most, not in 95%%.",
-				    least, 100 * (1 - 2 / (double)(1u << least)));
+	text = json_sprintf("With %zu repeats an interval has the median in it in %.0f%% "
+			    "of all cases at most, not in 95%%.",
+			    least, 100 * (1 - 2 / (double)(1u << least)));
 	cell_note_once(s->notes, json_string_value(text));
 	json_decref(text);
 }
