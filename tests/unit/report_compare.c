@@ -221,6 +221,41 @@ static void what_one_lacks_is_listed(void **state)
 	json_decref(b);
 }
 
+static void lost_set(json_t *results, int lost)
+{
+	struct error err;
+	json_t *run;
+	size_t i;
+
+	json_array_foreach(json_object_get(results, "runs"), i, run) json_object_set_new(
+		json_object_get(run, "counts"), "lost", json_integer(lost ? lost + (int)i : 0));
+	assert_int_equal(summary_add(results, &err), 0);
+}
+
+/* There is no ratio, and yet it is known. */
+static void losses_beside_none(void **state)
+{
+	json_t *a = fixture(1, 1), *b = fixture(1, 2), *comparison;
+
+	(void)state;
+	lost_set(a, 0);
+	lost_set(b, 500);
+	comparison = compare(a, b);
+	assert_verdict(comparison, "counts.lost", "worse");
+	assert_true(json_is_null(
+		json_object_get(metric_of(comparison, "system-1", "counts.lost"), "ratio")));
+	json_decref(comparison);
+	comparison = compare(b, a);
+	assert_verdict(comparison, "counts.lost", "better");
+	json_decref(comparison);
+	lost_set(b, 0);
+	comparison = compare(a, b);
+	assert_verdict(comparison, "counts.lost", "none");
+	json_decref(comparison);
+	json_decref(a);
+	json_decref(b);
+}
+
 static void nothing_in_common_is_said(void **state)
 {
 	json_t *a = fixture(1, 1), *comparison = NULL;
@@ -231,6 +266,10 @@ static void nothing_in_common_is_said(void **state)
 	(void)state;
 	assert_int_equal(report_compare(a, b, &comparison, &err), -ENODATA);
 	assert_non_null(strstr(err.text, "nothing is in both"));
+	json_object_set_new(b, "name", json_string("another"));
+	assert_int_equal(report_compare(a, b, &comparison, &err), -ENODATA);
+	assert_non_null(
+		strstr(err.text, "(A is of the specification \"example\", B of \"another\")"));
 	assert_null(comparison);
 	json_decref(a);
 	json_decref(b);
@@ -245,6 +284,7 @@ int main(void)
 		cmocka_unit_test(another_machine_is_warned_of),
 		cmocka_unit_test(unequal_cores_are_listed),
 		cmocka_unit_test(what_one_lacks_is_listed),
+		cmocka_unit_test(losses_beside_none),
 		cmocka_unit_test(nothing_in_common_is_said),
 	};
 

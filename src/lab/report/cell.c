@@ -149,19 +149,14 @@ static const char *verdict(bool higher, bool more)
 	return higher == more ? "better" : "worse";
 }
 
-/* Without a ratio, as of losses where the base has none: whether the intervals are apart. */
 static const char *apart_verdict(const struct measured_metric *m,
 				 const struct measured_metric *base)
 {
-	struct interval a, b;
+	int side = interval_side(m->value, base->value, m->n, base->n);
 
-	if (!interval_median(m->value, m->n, &a) || !interval_median(base->value, base->n, &b) ||
-	    a.n < 2 || b.n < 2)
+	if (m->n < 2 || base->n < 2)
 		return "unknown";
-	if ((a.low <= b.high && b.low <= a.high) ||
-	    !interval_apart(m->value, base->value, m->n, base->n))
-		return "none";
-	return verdict(m->higher, a.low > b.high);
+	return side ? verdict(m->higher, side > 0) : "none";
 }
 
 static void ratio_put(json_t *o, const struct measured_metric *m,

@@ -284,13 +284,19 @@ static const char *verdict_find(const json_t *a, const json_t *b, struct interva
 	bool pooled = json_is_true(json_object_get(a, "pooled")) ||
 		      json_is_true(json_object_get(b, "pooled"));
 	bool lower = !strcmp(text_of(a, "better"), "lower");
+	bool known = !pooled && interval_ratio_apart(of_b, of_a, n_b, n_a, ratio);
+	int side;
 
-	if (pooled || !interval_ratio_apart(of_b, of_a, n_b, n_a, ratio)) {
+	if (!known)
 		ratio->n = 0;
+	if (pooled || n_a < 2 || n_b < 2)
 		return verdict_names[VERDICT_UNKNOWN];
+	if (!known) {
+		side = interval_side(of_b, of_a, n_b, n_a);
+		return verdict_names[!side		   ? VERDICT_NONE
+				     : (side < 0) == lower ? VERDICT_BETTER
+							   : VERDICT_WORSE];
 	}
-	if (n_a < 2 || n_b < 2)
-		return verdict_names[VERDICT_UNKNOWN];
 	if ((ratio->low <= 1 && ratio->high >= 1) || !interval_apart(of_a, of_b, n_a, n_b))
 		return verdict_names[VERDICT_NONE];
 	return verdict_names[(ratio->median < 1) == lower ? VERDICT_BETTER : VERDICT_WORSE];
@@ -391,6 +397,19 @@ static json_t *side_head(const json_t *results)
 			 "length", text_of(results, "length"));
 }
 
+/* What is most likely the reason is said as well. */
+static int nothing_say(const struct comparing *c, struct error *err)
+{
+	const char *a = text_of(c->a, "name"), *b = text_of(c->b, "name");
+	bool other = strcmp(a, b);
+
+	return error_set(err, -ENODATA,
+			 "nothing is in both: they have no system under a workload with a valid "
+			 "run in common%s%.60s%s%.60s%s",
+			 other ? " (A is of the specification \"" : "", other ? a : "",
+			 other ? "\", B of \"" : "", other ? b : "", other ? "\")" : "");
+}
+
 int report_compare(const json_t *a, const json_t *b, json_t **out, struct error *err)
 {
 	struct comparing c = {
@@ -428,9 +447,7 @@ int report_compare(const json_t *a, const json_t *b, json_t **out, struct error 
 		results_close(&of_a);
 		results_close(&of_b);
 		if (!json_array_size(c.metrics))
-			rc = error_set(err, -ENODATA,
-				       "nothing is in both: they have no system under a "
-				       "workload with a valid run in common");
+			rc = nothing_say(&c, err);
 	} else {
 		error_set(err, rc, "no memory for a comparison");
 	}

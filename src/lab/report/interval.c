@@ -189,3 +189,13 @@ bool interval_apart(const double *value, const double *base, unsigned n, unsigne
 	range = fmax(high[0] - low[0], high[1] - low[1]);
 	return n <= FEWEST || n_base <= FEWEST ? gap > range : gap > 0;
 }
+
+int interval_side(const double *value, const double *base, unsigned n, unsigned n_base)
+{
+	struct interval a, b;
+
+	if (!interval_median(value, n, &a) || !interval_median(base, n_base, &b) ||
+	    !interval_apart(value, base, n, n_base))
+		return 0;
+	return (a.low > b.high) - (a.high < b.low);
+}

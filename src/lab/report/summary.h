@@ -37,6 +37,11 @@ bool interval_ratio_apart(const double *value, const double *base, unsigned n, u
  * the interval is enough.
  */
 bool interval_apart(const double *value, const double *base, unsigned n, unsigned n_base);
+/*
+ * Without a ratio, as of losses where the base has none: 1 when they are above those of the base,
+ * -1 below; 0 when they or their intervals are not apart.
+ */
+int interval_side(const double *value, const double *base, unsigned n, unsigned n_base);
 
 /*
  * Adds "summary" and "comparisons" to results, replacing what is there, and to "notes" which runs
