@@ -35,12 +35,14 @@ static bool same_file(const char *a, const char *b)
 	       of_a.st_ino == of_b.st_ino;
 }
 
-/* Other results than these are there. */
+/* Other results than these are there: a copy under another name, beside them, is another one. */
 static bool others_are_in(const char *directory, const char *path)
 {
-	char beside[PATH_MAX];
+	char there[PATH_MAX + 16];
 
-	return bench_output_has(directory) && !same_file(directory, directory_of(path, beside));
+	snprintf(there, sizeof(there), "%s/results.json", directory);
+	return bench_output_has(directory) && !same_file(there, path) &&
+	       !same_file(directory, path);
 }
 
 /* results.json is only read, but for a directory of its own (-o). */

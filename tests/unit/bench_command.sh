@@ -56,7 +56,8 @@ expect 1 'no.such.host.invalid: ' rr -H no.such.host.invalid
 expect 1 '127.0.0.1 port 1: nobody listens there: start napier bench server' rr -H 127.0.0.1 -P 1
 # What the command line alone has wrong is misuse; a file that is missing or wrong is a failure.
 wrong=$(mktemp --suffix=.conf) || exit 1
-trap 'rm -f "$wrong"' EXIT
+there=$(mktemp -d) || exit 1
+trap 'rm -rf "$wrong" "$there"' EXIT
 echo 'workloads = { a = { kind = "bulk"; }; }; systems = { k = { }; };' >"$wrong"
 expect 1 'no-such-file.conf: No such file' ./no-such-file.conf
 expect 1 'no-such-file.conf: No such file' no-such-file.conf --list
@@ -66,6 +67,15 @@ expect 2 '--set quick.duration=soon: ' wang-2020 --set quick.duration=soon --lis
 expect 2 '--set quick.durations=1s: ' wang-2020 --set quick.durations=1s --list
 expect 2 '--set no.such=1: ' wang-2020 --set no.such=1 --list
 expect 2 'bench: --only: ' wang-2020 --only no-such --list
+# Results that are there give way to no others unasked, not to those of a file beside them either.
+nothing='{"schema":"napier-results","version":1,"systems":[],"workloads":[],"runs":[],"notes":[]'
+echo "$nothing, \"name\": \"these\"}" >"$there/results.json"
+echo "$nothing, \"name\": \"others\"}" >"$there/other.json"
+expect 1 "$there: there are other results in it" report -o "$there" "$there/other.json"
+expect 0 these report -o "$there" "$there/results.json"
+expect 0 these report -o "$there" "$there"
+expect 0 others report -o "$there" --replace "$there/other.json"
+expect 0 others report "$there"
 # JSON that finds no room is not called a want of memory.
 said=$("$napier" bench core --quick --only hash --json 2>&1 >/dev/full)
 if [ $? -ne 1 ] || ! grep -qF 'the output cannot be written' <<<"$said"; then
