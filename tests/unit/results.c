@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lab/report/results.h"
+#include "lab/report/summary.h"
 #include "lab/report/words.h"
 
 #include "results_fixture.h"
@@ -208,6 +209,35 @@ static void what_is_missing_breaks_nothing(void **state)
 	}
 }
 
+/* A median of the longest could be less than the p99.9 of all repeats, which stands beside it. */
+static void the_longest_is_of_all_repeats(void **state)
+{
+	const struct fixture f = {
+		.systems = 2, .workloads = 1, .repeats = 3, .samples = 4000, .faster = 1};
+	json_t *o = results_fixture(&f), *run;
+	struct results results;
+	double longest = 0, max;
+	struct error err;
+	struct row row;
+	size_t i;
+
+	(void)state;
+	assert_int_equal(summary_add(o, &err), 0);
+	json_array_foreach(json_object_get(o, "runs"), i, run)
+	{
+		if (strcmp(text_of(run, "system"), "system-1") ||
+		    !path_number(run, "latency.service.max", &max))
+			continue;
+		longest = max > longest ? max : longest;
+	}
+	assert_int_equal(results_open(o, &results), 0);
+	results_row(&results, &results.group[0], results.group[0].system[1], &row);
+	assert_true(row.max.median == longest && row.max.n == 3);
+	assert_true(row.p999.n && row.p999.median <= row.max.median);
+	results_close(&results);
+	json_decref(o);
+}
+
 static void repeats_are_pooled(void **state)
 {
 	const struct fixture f = {
@@ -236,6 +266,7 @@ int main(void)
 		cmocka_unit_test(sentences_say_better_and_worse),
 		cmocka_unit_test(trust_is_of_valid_runs),
 		cmocka_unit_test(what_is_missing_breaks_nothing),
+		cmocka_unit_test(the_longest_is_of_all_repeats),
 		cmocka_unit_test(repeats_are_pooled),
 	};
 

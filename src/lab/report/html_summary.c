@@ -96,7 +96,8 @@ void html_glance(const struct page *page)
 	fputs("<section id=\"glance\"><h2>At a glance</h2>\n<p>Each against the base of its "
 	      "scenario: "
 	      "the ratio of the medians. p99 is of latency and CPU is time per operation: less is "
-	      "better; of rate more is. <em>None</em>: the interval of the ratio has 1 in it. –: "
+	      "better; of rate more is. <em>None</em>: the interval of the ratio has 1 in it, or "
+	      "repeats are few (less than five) and not clearly apart. –: "
 	      "was not run.</p>\n"
 	      "<div class=\"scroll\"><table class=\"glance\"><thead><tr><th>system</th>",
 	      page->out);

@@ -195,6 +195,23 @@ static bool metric_measure(const json_t *runs, const char *path, struct metric *
 	return true;
 }
 
+static bool is_longest(const char *path)
+{
+	size_t n = strlen(path);
+
+	return n > 4 && !strcmp(path + n - 4, ".max") && strstr(path, "latency.");
+}
+
+/* Else it could be less than a percentile of all repeats beside it. */
+static bool longest_measure(const json_t *runs, const char *path, struct metric *out)
+{
+	if (!metric_measure(runs, path, out))
+		return false;
+	out->median = out->low = out->high;
+	out->pooled = true;
+	return true;
+}
+
 bool results_metric(const struct results *results, const char *system, const char *workload,
 		    const char *path, struct metric *out)
 {
@@ -202,6 +219,8 @@ bool results_metric(const struct results *results, const char *system, const cha
 	double n = 0;
 
 	memset(out, 0, sizeof(*out));
+	if (is_longest(path))
+		return longest_measure(results_runs(results, system, workload), path, out);
 	if (!path_number(o, "median", &out->median))
 		return metric_measure(results_runs(results, system, workload), path, out);
 	path_number(o, "n", &n);

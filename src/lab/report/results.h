@@ -60,7 +60,10 @@ const char *text_of(const json_t *o, const char *key);
 const json_t *path_get(const json_t *o, const char *path);
 bool path_number(const json_t *o, const char *path, double *out);
 
-/* From the summary, or else the median of the runs themselves. False: not measured. */
+/*
+ * From the summary, or else the median of the runs themselves; of a latency's "max" the longest of
+ * all valid runs. False: not measured.
+ */
 bool results_metric(const struct results *results, const char *system, const char *workload,
 		    const char *path, struct metric *out);
 /* Its entry of the summary; NULL: there is none. */
