@@ -228,6 +228,8 @@ int udp_route(const struct udp_net *net, struct udp_way *way, uint16_t scope);
 /* Payload bytes that fit. */
 uint32_t udp_payload_max(const struct udp_link *link, bool four);
 const struct udp_link *udp_link_of(const struct udp_net *net, const struct port *port);
+/* Of the network of an address of any port's. */
+bool udp_is_broadcast(const struct udp_net *net, struct ip ip);
 
 /* udp_queue.c: from the producers. */
 void udp_enqueue(struct napi_udp *socket, struct context *context, struct napi *napi,

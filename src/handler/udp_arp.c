@@ -61,6 +61,7 @@ void udp_arp_input(struct udp_frame *f)
 {
 	static const uint8_t begin[6] = {0, 1, 8, 0, 6, 4};
 	const struct udp_own *own, *sender;
+	bool host;
 	struct ip from, to;
 	uint16_t operation;
 	uint64_t mac;
@@ -81,12 +82,14 @@ void udp_arp_input(struct udp_frame *f)
 		return;
 	}
 	own = udp_own_find(f->link, to);
-	if (ip_is_host(from) && !sender && operation <= ARP_REPLY)
+	host = ip_is_host(from) && !udp_is_broadcast(udp_net(f->udp), from);
+	if (host && !sender && operation <= ARP_REPLY)
 		udp_neighbour_tell(f->udp, f->context, f->link, from, mac,
 				   operation == ARP_REPLY && own && !f->group
 					   ? NEIGHBOUR_ANSWER | NEIGHBOUR_OVERRIDE
 					   : NEIGHBOUR_OVERRIDE);
-	if (operation == ARP_REQUEST && own && !sender)
+	/* From 0.0.0.0 somebody looks whether the address is taken. */
+	if (operation == ARP_REQUEST && own && !sender && (host || ip_is_zero4(from)))
 		arp_answer(f, mac, from, own->ip);
 	else
 		udp_frame_end(f);

@@ -61,7 +61,8 @@ static enum drop_reason ipv4_read(struct udp_frame *f, uint32_t room)
 	f->to = ip_load4(f->ip + 16);
 	if (f->group || !udp_own_find(f->link, f->to))
 		return DROP_UDP_NOT_OURS;
-	if (!ip_is_host(f->from))
+	/* An answer to a broadcast address would go to all, and nobody is one. */
+	if (!ip_is_host(f->from) || udp_is_broadcast(udp_net(f->udp), f->from))
 		return DROP_UDP_MALFORMED;
 	if (load16(f->ip + 6) & 0x3fff)
 		return DROP_UDP_FRAGMENT;

@@ -31,7 +31,21 @@ uint32_t udp_payload_max(const struct udp_link *link, bool four)
 /* The last address of the prefix; where that has one. */
 static bool is_broadcast(const struct udp_own *own, struct ip ip)
 {
-	return ip_is4(ip) && own->prefix < 127 && (ip.low | own->mask.low) == UINT64_MAX;
+	return ip_is4(ip) && ip_is4(own->ip) && own->prefix < 127 &&
+	       (ip.low | own->mask.low) == UINT64_MAX;
+}
+
+bool udp_is_broadcast(const struct udp_net *net, struct ip ip)
+{
+	for (uint32_t l = 0; l < net->links; l++) {
+		const struct udp_link *link = &net->link[l];
+
+		for (uint32_t i = 0; i < link->addresses; i++)
+			if (is_broadcast(&link->own[i], ip) &&
+			    ip_in(ip, link->own[i].ip, link->own[i].mask))
+				return true;
+	}
+	return false;
 }
 
 /* The address to send from where none is bound: of the family, and no narrower scope. */

@@ -154,6 +154,7 @@ static const struct wrong wrongs[] = {
 	{"a broadcast address", &four, DROP_UDP_NOT_OURS, true, IP + 19, 255},
 	{"from a group", &four, DROP_UDP_MALFORMED, true, IP + 12, 224},
 	{"from loopback", &four, DROP_UDP_MALFORMED, true, IP + 12, 127},
+	{"from its own network's broadcast address", &four, DROP_UDP_MALFORMED, true, IP + 15, 255},
 	{"from network 0", &four, DROP_UDP_MALFORMED, true, IP + 12, 0},
 	{"a datagram of 7 bytes", &four, DROP_UDP_MALFORMED, false, IP + 25, 7},
 	{"a datagram of none", &four, DROP_UDP_MALFORMED, false, IP + 25, 0},
@@ -368,6 +369,7 @@ static void endless_extensions(void **state)
 
 static void arp_is_answered(void **state)
 {
+	static const char *const nobody[] = {"10.0.0.255", "224.0.0.1", "127.0.0.1"};
 	struct frame f, wanted;
 	struct udp_scene u;
 
@@ -391,6 +393,13 @@ static void arp_is_answered(void **state)
 	frame_arp(&u, &f, 1, "10.0.0.1", "10.0.0.3");
 	udp_inject(&u, &f);
 	udp_take_none(&u);
+	/* Nobody has such an address. */
+	for (size_t i = 0; i < sizeof(nobody) / sizeof(nobody[0]); i++) {
+		frame_arp(&u, &f, 1, nobody[i], "10.0.0.2");
+		udp_inject(&u, &f);
+		udp_take_none(&u);
+	}
+	frame_arp(&u, &f, 1, "10.0.0.1", "10.0.0.3");
 	f.bytes[14 + 4] = 7;
 	udp_inject(&u, &f);
 	udp_dropped_only(&u, DROP_UDP_MALFORMED, 1);
@@ -530,6 +539,36 @@ static void pings(void **state)
 	udp_scene_end(&u);
 }
 
+/*
+ * An answer to a broadcast address would go to all. One of any port's networks is meant; where a
+ * prefix has but two addresses, or one, both are hosts'.
+ */
+static void from_broadcast(void **state)
+{
+	struct udp_scene u;
+	struct frame f;
+
+	(void)state;
+	udp_scene_begin(&u, true, 1, POLLER_SOFTIRQ);
+	assert_int_equal(engine_handler_set(u.s.engine, u.s.b, u.udp, NULL), 0);
+	assert_int_equal(udp_address_add(u.udp, u.s.b, "10.9.0.2/16", NULL), 0);
+	assert_int_equal(udp_address_add(u.udp, u.s.b, "10.8.0.2/31", NULL), 0);
+	frame_ping(&u, &f, "10.0.0.255", "10.0.0.2", 8);
+	udp_inject(&u, &f);
+	frame_ping(&u, &f, "10.9.255.255", "10.0.0.2", 8);
+	udp_inject(&u, &f);
+	udp_take_none(&u);
+	udp_dropped_only(&u, DROP_UDP_MALFORMED, 2);
+	frame_ping(&u, &f, "10.9.0.255", "10.0.0.2", 8);
+	udp_inject(&u, &f);
+	assert_true(udp_take(&u, &f));
+	frame_ping(&u, &f, "10.8.0.3", "10.0.0.2", 8);
+	udp_inject(&u, &f);
+	assert_true(udp_take(&u, &f));
+	udp_dropped_only(&u, DROP_UDP_MALFORMED, 2);
+	udp_scene_end(&u);
+}
+
 /* As many a second as are allowed, and no more; then it goes on. */
 static void ping_flood(void **state)
 {
@@ -616,6 +655,7 @@ int main(void)
 		cmocka_unit_test(duplicate_answers),
 		cmocka_unit_test(duplicate_asks),
 		cmocka_unit_test(pings),
+		cmocka_unit_test(from_broadcast),
 		cmocka_unit_test(ping_flood),
 		cmocka_unit_test(unreachable),
 	};
