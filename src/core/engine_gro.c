@@ -50,6 +50,8 @@ void queue_gro(struct napi *napi)
 		return;
 	settings_find(&napi->engine->settings, queue->port->name, (int)queue->index, &settings);
 	types = types_wanted(queue->port, settings.gro);
+	if (!types && atomic_load_explicit(&napi->gro_types, memory_order_relaxed))
+		napi->merged = true;
 	atomic_store_explicit(&napi->gro_types, types, memory_order_relaxed);
 	atomic_store(&napi->record->gro_asked, (uint32_t)settings.gro);
 	atomic_store(&napi->record->gro, types);

@@ -393,8 +393,9 @@ const struct port_config *engine_port_config(const struct port *port)
 
 /*
  * What GRO holds was received for the handler of now: it goes there before another comes. Pauses
- * those queues that merge; the others hold nothing. Of one that nobody comes to poll in time, what
- * is held goes to the handler that is there when somebody does.
+ * those queues that merge, and those that have merged until lately: setting gro=off waits for
+ * nobody, and they let go what they hold with their next poll. The others hold nothing. Of one that
+ * nobody comes to poll in time, what is held goes to the handler that is there when somebody does.
  */
 static void merging_pause(struct engine *engine, struct port *port)
 {
@@ -403,10 +404,11 @@ static void merging_pause(struct engine *engine, struct port *port)
 	for (uint32_t i = 0; i < port->queues; i++) {
 		struct napi *napi = port->queue[i].napi;
 
-		if (napi_disabled(napi) ||
-		    !(atomic_load(&napi->gro_types) || atomic_load(&napi->gro_flush_timeout)))
+		if (napi_disabled(napi) || !(atomic_load(&napi->gro_types) || napi->merged))
 			continue;
 		napi->paused = !napi_disable_locked(napi, time_left(engine, deadline));
+		if (napi->paused)
+			napi->merged = false;
 	}
 }
 

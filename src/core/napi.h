@@ -38,6 +38,7 @@ struct napi {
 	bool paused;		    /* control: disabled for the time of one change */
 	struct gro *gro;	    /* NULL: nothing is received here */
 	_Atomic uint32_t gro_types; /* what it merges, enum gro_type; control sets it */
+	bool merged;		    /* control: until lately, and may hold packets since */
 
 	/* The token's holder only. */
 	uint32_t cap; /* packets a poll while they are so slow that a round's time would not do; 0:

@@ -162,6 +162,7 @@ enum event {
 	HANDLER,
 	REMOVE,
 	STEER,
+	OFF_HANDLER, /* no longer merged, and another handler before the next poll */
 	TIMEOUT_OFF, /* with the next poll */
 	EVENTS
 };
@@ -185,6 +186,14 @@ static void event_make(struct scene *s, enum event event)
 				 0);
 		break;
 	case HANDLER:
+		assert_int_equal(engine_handler_set(s->engine, s->a, NULL, NULL), 0);
+		break;
+	case OFF_HANDLER:
+		settings.gro_set = true;
+		settings.gro = GRO_OFF;
+		settings.gro_flush_timeout_set = true;
+		assert_int_equal(engine_queue_set(s->engine, "a", -1, &settings, NULL, NULL), 0);
+		assert_int_equal(port_held(s->a), 1);
 		assert_int_equal(engine_handler_set(s->engine, s->a, NULL, NULL), 0);
 		break;
 	case REMOVE:
@@ -233,6 +242,59 @@ static void nothing_stays_behind(void **state)
 {
 	(void)state;
 	over_pollers(leaves);
+}
+
+/*
+ * Nothing is merged any more, which the next poll would see; but before that another handler comes.
+ * What was held amid full polls goes to the one that it was received for, in order.
+ */
+static void off_amid_full_polls(enum poller poller)
+{
+	const struct queue_settings off = {.gro_set = true, .gro = GRO_OFF};
+	struct sink sink = {0};
+	struct source elephant = {.flow = 3,
+				  .flows = 1,
+				  .burst = 64,
+				  .interval = NSEC_PER_USEC,
+				  .paced_by = &sink,
+				  .window = 900};
+	struct engine_config config = {.poller = poller, .packet_ns = 1000, .budget_usecs = 200};
+	struct mouse mouse = {0};
+	struct napi *napi;
+	uint64_t held;
+	struct scene s;
+
+	scene_begin_with(&s, true, 7, config);
+	merge_on(&s, 0);
+	napi = s.a->queue[0].napi;
+	mouse.scene = elephant.scene = sink.scene = &s;
+	elephant.port = s.a;
+	sink.port = s.b;
+	sink_start(&sink);
+	source_start(&elephant);
+	scene_run(&s, 20 * NSEC_PER_MSEC);
+	mouse_send(&mouse);
+	/* It comes behind what is queued, and is held for a tick. */
+	scene_run(&s, QUEUED);
+	held = gro_held(napi->gro);
+	assert_true(held && !sink.next[40]);
+	assert_int_equal(engine_queue_set(s.engine, "a", -1, &off, NULL, NULL), 0);
+	assert_int_equal(gro_held(napi->gro), held);
+	assert_int_equal(engine_handler_set(s.engine, s.a, NULL, NULL), 0);
+	assert_int_equal(gro_held(napi->gro), 0);
+	source_stop(&elephant);
+	machine_wait(s.machine, mouse_sunk, &sink, machine_now(s.machine) + NSEC_PER_SEC);
+	assert_true(sink.next[40]);
+	sink_stop(&sink);
+	assert_int_equal(sink.disorder, 0);
+	mouse_end(&mouse);
+	scene_end(&s);
+}
+
+static void off_then_another_handler(void **state)
+{
+	(void)state;
+	over_pollers(off_amid_full_polls);
 }
 
 /* Control lets go what is held, in a context that nothing has told the time for long. */
@@ -344,6 +406,7 @@ int main(void)
 		cmocka_unit_test(case_16_mouse_among_full_polls),
 		cmocka_unit_test(flush_timeout),
 		cmocka_unit_test(nothing_stays_behind),
+		cmocka_unit_test(off_then_another_handler),
 		cmocka_unit_test(control_knows_the_time),
 		cmocka_unit_test(a_look_has_it_all),
 		cmocka_unit_test(nothing_waits_for_who_asked),
