@@ -4,7 +4,7 @@
 
 #include <handler/neighbour.h>
 
-#define BUCKETS_MIN 8
+#define BUCKETS_MIN 1 /* has places enough for a limit below NEIGHBOUR_WAYS */
 #define MAC_MASK UINT64_C(0xffffffffffff)
 #define STATE_SHIFT 48
 

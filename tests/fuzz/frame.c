@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "frame.h"
 
+#include <string.h>
+
 #include "fuzz.h"
 
 enum {
@@ -60,8 +62,9 @@ static void put32(struct maker *m, uint32_t value)
 
 static void put_many(struct maker *m, uint32_t byte, uint32_t n)
 {
-	while (n--)
-		put(m, byte);
+	ALWAYS(m->at + n <= FRAME_ROOM);
+	memset(m->frame + m->at, (int)byte, n);
+	m->at += n;
 }
 
 static void write16(struct maker *m, uint32_t at, uint32_t value)
@@ -71,17 +74,22 @@ static void write16(struct maker *m, uint32_t at, uint32_t value)
 	m->frame[at + 1] = (uint8_t)value;
 }
 
+static uint32_t lie(uint32_t right, uint32_t most, uint32_t which)
+{
+	const uint32_t lies[] = {0, right - 1, right + 1, most, right / 2, 1, most / 2, ~right};
+
+	return lies[which];
+}
+
 /* What a field says: what is right, unless it is one of the two that lie. */
 static uint32_t told(struct maker *m, uint32_t right, uint32_t most)
 {
 	m->fields++;
 	for (int i = 0; i < 2; i++) {
-		uint32_t lies[] = {0, right - 1, right + 1, most, right / 2, 1, most / 2, ~right};
-
 		if ((m->lies[i] & 0x1f) != m->fields)
 			continue;
 		m->facts->honest = false;
-		return lies[m->lies[i] >> 5] & most;
+		return lie(right, most, m->lies[i] >> 5) & most;
 	}
 	return right;
 }
@@ -119,15 +127,19 @@ static void ethernet_put(struct maker *m, uint32_t tags)
 
 static void payload_put(struct maker *m)
 {
+	static uint8_t counting[256 + 256 * PAYLOAD_UNIT];
 	uint32_t size = input_byte(m->in) * PAYLOAD_UNIT;
 	uint32_t fill = input_byte(m->in);
 
 	/* 0x80: of any size, not only in units. */
 	if (fill & 0x80)
 		size += fill & 3;
+	/* Copied: counting each payload takes a tenth of all time. */
+	if (!counting[1])
+		for (uint32_t i = 0; i < sizeof(counting); i++)
+			counting[i] = (uint8_t)i;
 	ALWAYS(m->at + size <= FRAME_ROOM);
-	for (uint32_t i = 0; i < size; i++)
-		m->frame[m->at + i] = (uint8_t)(fill + i);
+	memcpy(m->frame + m->at, counting + fill, size);
 	m->at += size;
 }
 
