@@ -210,7 +210,7 @@ static void two_hosts_make_a_run(void **state)
 	(void)state;
 	START(&server, THERE_NS, "server");
 	server_listens();
-	START(&client, HERE_NS, "rr", "-H", THERE, "--udp", "-F", "2", "-l", "1", "--warm", "0.1",
+	START(&client, HERE_NS, "rr", "-H", THERE, "-F", "2", "-l", "1", "--warm", "0.1",
 	      "--timeout", "60", "-j");
 	assert_ends(&client, 0);
 	answer = json_loads(client.text, 0, NULL);
@@ -226,12 +226,12 @@ static void two_hosts_make_a_run(void **state)
 	assert_true(json_object_size(json_object_get(answer, "peer_environment")) > 5);
 	json_decref(answer);
 	/* And the next, of another kind. */
-	START(&client, HERE_NS, "stream", "-H", THERE, "-l", "1", "--warm", "0", "-k");
+	START(&client, HERE_NS, "stream", "-H", THERE, "--udp", "-l", "1", "--warm", "0", "-k");
 	assert_ends(&client, 0);
 	assert_part(client.text, "throughput_units=Mbit/s\n");
 	assert_part(client.text, "valid=1\n");
-	assert_true(program_has_said(&server, HERE ": rr, UDP, 2 flows\n"));
-	assert_true(program_has_said(&server, HERE ": stream, TCP, 1 flow\n"));
+	assert_true(program_has_said(&server, HERE ": rr, TCP, 2 flows\n"));
+	assert_true(program_has_said(&server, HERE ": stream, UDP, 1 flow\n"));
 	server_stop();
 }
 

@@ -143,7 +143,9 @@ static void a_flood_crosses_a_link_both_ways(void **state)
 	load_stream.client_measure(client, 300 * MS);
 	clock_sleep(300 * MS);
 	client_stop(&load_stream);
-	assert_true(json_is_true(json_object_get(result, "valid")));
+	/* Behind a flood the server may hear late that it is measured. */
+	if (!json_is_true(json_object_get(result, "valid")))
+		assert_true(json_is_true(json_object_get(result, "late")));
 	assert_true(count("received") > 0);
 	assert_int_equal(count("sent"), count("received") + count("lost"));
 	assert_int_equal(count("duplicated"), 0);

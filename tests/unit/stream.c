@@ -137,8 +137,9 @@ static double bits_of(const char *series)
 static void assert_valid(void)
 {
 	if (!json_is_true(at(result, "valid")) &&
-	    /* A busy machine makes the sender late; that is all that may be wrong. */
-	    !strstr(json_string_value(at(result, "invalid")), "the sender was late"))
+	    /* A busy machine makes the sender late, or the server: that is all that may be wrong.
+	     */
+	    !strstr(json_string_value(at(result, "invalid")), "r was late: "))
 		fail_msg("%s", json_string_value(at(result, "invalid")));
 }
 
@@ -245,8 +246,7 @@ static void a_flood_is_accounted_for(void **state)
 		config.size[0] = 16;
 		both_start(&config);
 		measure(300 * MS);
-		if (!json_is_true(at(result, "valid")))
-			fail_msg("%s", json_string_value(at(result, "invalid")));
+		assert_valid();
 		assert_true(count(result, "sent") > 0);
 		assert_int_equal(count(result, "sent"),
 				 count(result, "received") + count(result, "lost"));
@@ -272,8 +272,7 @@ static void tcp_is_accounted_for(void **state)
 		both_start(&config);
 		clock_sleep(10 * MS);
 		measure(300 * MS);
-		if (!json_is_true(at(result, "valid")))
-			fail_msg("%s", json_string_value(at(result, "invalid")));
+		assert_valid();
 		assert_int_equal(count(result, "bytes_lost"), 0);
 		assert_int_equal(count(result, "broken"), 0);
 		sent = count(result, "bytes_sent");

@@ -298,10 +298,56 @@ static void a_server_that_knew_late_is_no_faster(void **state)
 	(void)state;
 	assert_true(in(o, "rates", "received_datagrams") == 1000);
 	assert_true(in(o, "rates", "received_mbit") == 1);
+	assert_true(json_is_true(json_object_get(o, "valid")));
 	json_decref(o);
+	/* Of so little of it that is said, and it is taken again. */
 	o = result(LOAD_TCP, NSEC_PER_SEC / 5, NSEC_PER_SEC);
 	assert_float_equal(in(o, "rates", "received_mbit"), 1 / 0.8, 1e-6);
+	assert_true(json_is_false(json_object_get(o, "valid")));
+	assert_true(json_is_true(json_object_get(o, "late")));
+	assert_non_null(strstr(json_string_value(json_object_get(o, "invalid")),
+			       "the server was late: it heard after 0.200 s of 1.000 s"));
 	json_decref(o);
+	o = result(LOAD_TCP, NSEC_PER_SEC / 20, NSEC_PER_SEC);
+	assert_true(json_is_true(json_object_get(o, "valid")));
+	json_decref(o);
+}
+
+/* Both ways: what a side has counted in less time is not divided by the other's. */
+static void rates_of_both_ways_are_added(void **state)
+{
+	struct load_config config = {.kind = LOAD_STREAM,
+				     .protocol = LOAD_TCP,
+				     .direction = LOAD_BOTH,
+				     .flows = 2,
+				     .threads = 1,
+				     .server_threads = 1,
+				     .interval = NSEC_PER_SEC / 2,
+				     .sizes = 1,
+				     .size = {125}};
+	json_t *client = report("tx", 0, NSEC_PER_SEC);
+	json_t *server = report("tx", NSEC_PER_SEC / 2, NSEC_PER_SEC), *o;
+	struct stream_plan plan;
+
+	(void)state;
+	json_object_set(client, "rx", json_object_get(client, "tx"));
+	json_object_set(server, "rx", json_object_get(server, "tx"));
+	stream_plan_make(&config, &plan);
+	o = stream_result(&plan, client, server, NULL);
+	assert_float_equal(in(o, "rates", "up_received_mbit"), 2, 1e-6);
+	assert_float_equal(in(o, "rates", "down_received_mbit"), 1, 1e-6);
+	assert_float_equal(in(o, "rates", "received_mbit"), 3, 1e-6);
+	assert_float_equal(in(o, "rates", "sent_mbit"), 3, 1e-6);
+	json_decref(o);
+	/* It never heard: half of a sum is no sum. */
+	json_object_set_new(server, "from_ns", json_integer(NSEC_PER_SEC));
+	o = stream_result(&plan, client, server, NULL);
+	assert_true(json_is_null(json_object_get(json_object_get(o, "rates"), "received_mbit")));
+	assert_true(
+		json_is_number(json_object_get(json_object_get(o, "rates"), "down_received_mbit")));
+	json_decref(o);
+	json_decref(client);
+	json_decref(server);
 }
 
 /* 1.25 s in intervals of half a second; of the last one a rate is not twice too low. */
@@ -338,6 +384,7 @@ int main(void)
 		cmocka_unit_test(steps_share_the_duration),
 		cmocka_unit_test(rrul_has_flows_of_each_class_both_ways),
 		cmocka_unit_test(a_server_that_knew_late_is_no_faster),
+		cmocka_unit_test(rates_of_both_ways_are_added),
 		cmocka_unit_test(a_short_interval_has_its_own_length),
 	};
 

@@ -8,6 +8,9 @@
 /* More than one in so many late sends, and the datagrams were not sent as asked. */
 enum { LATE_SHARE = 100 };
 
+/* Of more than one in so many parts of the time the server did not know that it was measured. */
+enum { HEARD_SHARE = 10 };
+
 #define MBIT(bytes) ((double)(bytes)*8 / 1e6)
 
 /* Up, and down; those that there are. */
@@ -87,7 +90,33 @@ static void rates_add(json_t *o, const struct stream_plan *plan, const char *pre
 		 (double)(r->messages - r->late), b->received_s);
 }
 
-/* Of both ways together: rates are of the same time, so their sums are divided by it once. */
+/*
+ * Of both ways. Each rate is of the time in which its side has counted, which is shorter where it
+ * heard late that it began: so rates are added, and not what was counted.
+ */
+static void rates_sum(json_t *o)
+{
+	static const char *const keys[] = {"sent_mbit", "received_mbit", "sent_datagrams",
+					   "received_datagrams"};
+
+	for (unsigned i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+		char name[64];
+		const json_t *up, *down;
+
+		snprintf(name, sizeof(name), "up_%s", keys[i]);
+		up = json_object_get(o, name);
+		snprintf(name, sizeof(name), "down_%s", keys[i]);
+		down = json_object_get(o, name);
+		if (!up || !down)
+			continue;
+		json_object_set_new(
+			o, keys[i],
+			json_is_number(up) && json_is_number(down)
+				? json_real(json_number_value(up) + json_number_value(down))
+				: json_null());
+	}
+}
+
 static void both_sum(struct stream_both *to, const struct stream_both *b, bool first)
 {
 	uint64_t *sum = (uint64_t *)&to->sent;
@@ -103,8 +132,6 @@ static void both_sum(struct stream_both *to, const struct stream_both *b, bool f
 	}
 	to->sent_known = to->sent_known && b->sent_known;
 	to->received_known = to->received_known && b->received_known;
-	to->sent_s = to->sent_s > b->sent_s ? to->sent_s : b->sent_s;
-	to->received_s = to->received_s > b->received_s ? to->received_s : b->received_s;
 }
 
 /* Counts and rates of the steps from `from` up to, without, `to`. */
@@ -121,7 +148,10 @@ static void part_json(const struct stream_plan *plan, const struct ways *ways, u
 			rates_add(*rates, plan, ways->prefix[i], &b);
 		both_sum(all, &b, i == 0);
 	}
-	rates_add(*rates, plan, "", all);
+	if (ways->n > 1)
+		rates_sum(*rates);
+	else
+		rates_add(*rates, plan, "", all);
 	*counts = counts_json(plan, all);
 }
 
@@ -288,9 +318,21 @@ static json_t *latency_gather(const struct ways *ways)
 	return o;
 }
 
-static bool is_late(const struct stream_plan *plan, const struct stream_both *all)
+static bool sender_is_late(const struct stream_plan *plan, const struct stream_both *all)
 {
 	return plan->protocol == LOAD_UDP && all->sent.late_sends * LATE_SHARE > all->sent.messages;
+}
+
+/*
+ * Its word comes over the same link, behind all that is sent. Until then TCP's bytes are not
+ * counted at the server, and nothing of a step is sent from it.
+ */
+static bool server_is_late(const struct stream_plan *plan, const json_t *server)
+{
+	int64_t heard = json_integer_value(json_object_get(server, "from_ns"));
+	int64_t duration = json_integer_value(json_object_get(server, "duration_ns"));
+
+	return (plan->protocol == LOAD_TCP || plan->down) && heard > duration / HEARD_SHARE;
 }
 
 static const char *why_invalid(const struct stream_plan *plan, const struct stream_both *all,
@@ -303,7 +345,14 @@ static const char *why_invalid(const struct stream_plan *plan, const struct stre
 		return why;
 	if (!all->sent.bytes)
 		return "nothing was sent";
-	if (!is_late(plan, all))
+	if (server_is_late(plan, server)) {
+		snprintf(text, size,
+			 "the server was late: it heard after %.3f s of %.3f s that it is measured",
+			 (double)json_integer_value(json_object_get(server, "from_ns")) / 1e9,
+			 (double)json_integer_value(json_object_get(server, "duration_ns")) / 1e9);
+		return text;
+	}
+	if (!sender_is_late(plan, all))
 		return NULL;
 	snprintf(text, size,
 		 "the sender was late: %.1f%% of its datagrams left more than %.0f us after they "
@@ -331,7 +380,7 @@ json_t *stream_result(const struct stream_plan *plan, const json_t *client, cons
 		json_object_set_new(rates, "offered", json_real(plan->config->rate * ways.n));
 	why = why_invalid(plan, &all, client, server, died, text, sizeof(text));
 	o = json_pack("{sb ss? sb sf so so so so so}", "valid", !why, "invalid", why, "late",
-		      is_late(plan, &all), "duration_s",
+		      sender_is_late(plan, &all) || server_is_late(plan, server), "duration_s",
 		      (double)json_integer_value(json_object_get(client, "until_ns")) / 1e9,
 		      "counts", counts, "rates", rates, "latency", latency_gather(&ways), "series",
 		      series_json(plan, &ways, client), "steps", steps_json(plan, &ways, client));

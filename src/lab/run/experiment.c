@@ -212,7 +212,8 @@ int experiment_run(const struct spec *spec, const struct experiment_plan *plan, 
 	skipped_tell(x);
 	if (x->again)
 		results_note(x->results,
-			     "%u run%s taken again, as the generator had been late: those before "
+			     "%u run%s taken again, as the generator or server had been late: "
+			     "those before "
 			     "are invalid, and are kept.",
 			     x->again, x->again == 1 ? " was" : "s were");
 	if (x->other)
