@@ -21,6 +21,9 @@
  * beginning plus what was charged so far. So it never goes back for one runner; but what another
  * runner, called later, reads can be smaller by up to the cost of one step.
  *
+ * Preemption. What is left of a cost goes on when its runner comes back, after another switch. What
+ * is left of a switch does not: a runner owes nothing for switches to it that came to nothing.
+ *
  * Interrupts. A raised source is called between steps of its runner and costs irq_ns, plus charge
  * and jitter, on that runner's CPU, in its class. A runner looks at its sources before a step,
  * unless the step before said STEP_AGAIN; sources raised while it calls those have to wait for the

@@ -87,6 +87,7 @@ struct virtual_runner {
 
 	enum virtual_piece piece;
 	int64_t remaining; /* ns of CPU until the piece is done */
+	int64_t switching; /* of these, what the switch to it takes; 0: it is over */
 	struct step said;  /* by the last step */
 	bool woken;	   /* since the last step began */
 	bool between;	   /* interrupts are to be looked at before the next step */

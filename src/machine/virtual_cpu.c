@@ -19,6 +19,7 @@ void virtual_cpu_account(struct virtual *v, struct virtual_cpu *c)
 		return;
 	assert(ran <= r->remaining);
 	r->remaining -= ran;
+	r->switching = ran < r->switching ? r->switching - ran : 0;
 	r->cpu_time += ran;
 	if (r->placement.class != RUNNER_FAIR)
 		return;
@@ -102,6 +103,16 @@ static struct virtual_runner *queue_choose(const struct virtual *v, const struct
 	return r;
 }
 
+/*
+ * It loses the CPU. What is left of the switch to it is nobody's work: it gets a whole one when it
+ * comes back, and would otherwise owe more with each time that it is preempted in the middle of it.
+ */
+static void switch_forget(struct virtual_runner *r)
+{
+	r->remaining -= r->switching;
+	r->switching = 0;
+}
+
 static void cpu_choose(struct virtual *v, struct virtual_cpu *c, bool yields)
 {
 	struct virtual_runner *before = c->current, *r;
@@ -111,6 +122,8 @@ static void cpu_choose(struct virtual *v, struct virtual_cpu *c, bool yields)
 	virtual_balance_pull(v, c);
 	c->resched = false;
 	r = queue_choose(v, c, yields ? before : NULL);
+	if (before && r != before)
+		switch_forget(before);
 	if (before && r != before && !yields) {
 		v->stats.preemptions++;
 		virtual_trace(v, TRACE_PREEMPT, c, before, before->remaining, 0);
@@ -127,7 +140,8 @@ static void cpu_choose(struct virtual *v, struct virtual_cpu *c, bool yields)
 	if (r != before) {
 		v->stats.switches++;
 		virtual_trace(v, TRACE_SWITCH, c, r, 0, 0);
-		r->remaining += virtual_cost(v, v->config.switch_ns);
+		r->switching = virtual_cost(v, v->config.switch_ns);
+		r->remaining += r->switching;
 	}
 	if (c->queue[RUNNER_FAIR].count + c->queue[RUNNER_FIFO].count)
 		tick_set(v, c);

@@ -131,7 +131,7 @@ static void one_saturated_port(void **state)
 static void more_than_workers(void **state)
 {
 	(void)state;
-	check(3, 20900, 25500, 25600);
+	check(3, 21700, 25500, 25500);
 }
 
 int main(void)

@@ -38,6 +38,61 @@ static void fifo_preempts_fair(void **state)
 	stop_all(w, 2, m);
 }
 
+/* One preempted again and again in the middle of the switch to it owes nothing for that later. */
+static void switch_cut_short(void **state)
+{
+	struct machine *m = machine_of(1);
+	struct worker w[2] = {
+		{.says = STEP(STEP_AGAIN), .charge = 9500},
+		{.says = STEP(STEP_WAIT)},
+	};
+
+	(void)state;
+	worker_start(&w[1], m, "fifo", fifo(50));
+	machine_virtual_run(m, 10 * USEC);
+	worker_start(&w[0], m, "fair", fair(0)); /* steps at 11, 21, 31 */
+	/* fifo has 1.5 us of each two, so the fair one comes to half of a switch. */
+	for (int i = 0; i < 1000; i++)
+		machine_virtual_call_at(m, 34 * USEC + i * 2 * USEC, worker_wake, &w[1]);
+	machine_virtual_run(m, 2033 * USEC);
+	assert_int_equal(w[1].steps, 1001);
+	assert_int_equal(w[0].steps, 3);
+	assert_int_equal(w[0].began, 31 * USEC);
+	/* fifo is done at 2033.5: a whole switch, and the 7 us that were left of its step. */
+	machine_virtual_run(m, 2042 * USEC);
+	assert_int_equal(w[0].steps, 4);
+	assert_int_equal(w[0].began, 2041500);
+	stop_all(w, 2, m);
+}
+
+/* The same before its first step, and with a switch that goes on on another CPU: it is whole. */
+static void switch_cut_short_at_first(void **state)
+{
+	struct machine *m = machine_of(2);
+	struct worker w[3] = {
+		{.says = STEP(STEP_WAIT)},
+		{.says = STEP(STEP_WAIT)},
+		{.says = STEP(STEP_WAIT), .charge = 5500},
+	};
+
+	(void)state;
+	worker_start(&w[1], m, "fifo", on(0, fifo(50)));
+	worker_start(&w[2], m, "beside", on(1, fair(0)));
+	machine_virtual_run(m, 10 * USEC);
+	worker_wake(&w[2]); /* until 17 */
+	worker_start(&w[0], m, "fair", fair(0));
+	machine_virtual_call_at(m, 10 * USEC + 400, worker_wake, &w[1]);
+	machine_virtual_call_at(m, 12 * USEC + 400, worker_wake, &w[1]);
+	machine_virtual_call_at(m, 14 * USEC + 400, worker_wake, &w[1]);
+	machine_virtual_call_at(m, 16 * USEC + 400, worker_wake, &w[1]);
+	machine_virtual_run(m, 30 * USEC);
+	/* Pulled by CPU 1 at 17, where it needs a switch. */
+	assert_int_equal(worker_observe(&w[0]).cpu, 1);
+	assert_int_equal(w[0].steps, 1);
+	assert_int_equal(w[0].began, 18 * USEC);
+	stop_all(w, 3, m);
+}
+
 static void fifo_levels(void **state)
 {
 	struct machine *m = machine_of(1);
@@ -547,6 +602,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fifo_preempts_fair),
+		cmocka_unit_test(switch_cut_short),
+		cmocka_unit_test(switch_cut_short_at_first),
 		cmocka_unit_test(fifo_levels),
 		cmocka_unit_test(equal_hogs_share),
 		cmocka_unit_test(nice_weights),
