@@ -178,10 +178,7 @@ static void poll_apps_draw(struct random *r, struct scenario *s)
 				.prefer = below(r, 2)},
 			.whole = !below(r, 3),
 			.service_ns = below(r, 5000),
-			/* Who wakes every few us has a CPU busy with switching: nobody is to
-			 * be polled in bound beside that, and the machine has no least time
-			 * that the preempted one would have had. */
-			.away_ns = spread(r, 20, 200) * NSEC_PER_USEC,
+			.away_ns = spread(r, 1, 200) * NSEC_PER_USEC,
 		};
 }
 
@@ -231,7 +228,7 @@ void scenario_draw(uint64_t seed, bool faults, struct scenario *out)
 	ports_draw(&r, out);
 	flows_draw(&r, out);
 	hogs_draw(&r, out);
-	out->app_ns = below(&r, 3) ? 0 : spread(&r, 20, 100) * NSEC_PER_USEC;
+	out->app_ns = below(&r, 3) ? 0 : spread(&r, 5, 100) * NSEC_PER_USEC;
 	out->operations = 4 + below(&r, 24);
 	out->operation_ns = spread(&r, 20, 400) * NSEC_PER_USEC;
 	out->engine.frames = frames_needed(out);
