@@ -72,7 +72,8 @@ static uint64_t failures(struct sim *sim)
 	return stats.faults[VIRTUAL_START_FAILS] + sim->result->faults[SIM_NO_MEMORY];
 }
 
-static struct attempt attempt_begin(struct sim *sim, const char *what, const char *name)
+/* Without a fault of its own. */
+static struct attempt attempt_time(struct sim *sim, const char *what, const char *name)
 {
 	struct attempt a = {.what = what, .failures = failures(sim)};
 
@@ -80,6 +81,13 @@ static struct attempt attempt_begin(struct sim *sim, const char *what, const cha
 	sim->patience = a.began + PATIENCE;
 	sim->result->operations++;
 	sim_note(sim, "control", name, "%s", what);
+	return a;
+}
+
+static struct attempt attempt_begin(struct sim *sim, const char *what, const char *name)
+{
+	struct attempt a = attempt_time(sim, what, name);
+
 	fault_arm(sim);
 	return a;
 }
@@ -313,8 +321,12 @@ void sim_control_port_add(struct sim *sim, struct sim_port *p)
 	sim_asked_made(sim, p->tx_asked, NULL, plan->queues, false);
 	for (unsigned k = 0; k < p->port->queues; k++)
 		sim_check_opened(&p->queue[k]);
-	if (handler && engine_handler_set(sim->engine, p->port, handler, &err))
-		sim_fail(sim, "I9: %s gets no handler: %s", p->name, err.text);
+	if (!handler)
+		return;
+	/* What it received meanwhile without one may be in GRO: this waits for its poll as well. */
+	a = attempt_time(sim, sim_role_name(p->role), p->name);
+	attempt_end(sim, &a, engine_handler_set(sim->engine, p->port, handler, &err), &err,
+		    p->name);
 }
 
 static void operate_port(struct sim *sim)
