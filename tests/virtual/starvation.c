@@ -50,11 +50,17 @@ static void set_poller(struct scene *s, enum poller poller)
 		assert_int_equal(napi_poller_set(tx, poller, NSEC_PER_SEC, NULL, NULL), 0);
 }
 
-/* The control side stays within its bound, whatever port a does (I5). */
+/*
+ * The control side stays within its bound, whatever port a does (I5). That is of who polls port a.
+ * Where port b's busy-poller spins he may have to share a CPU with it, as workers and threads do
+ * that the scheduler has put there: then a step of that one, 2 ms, comes in between.
+ */
 static void control_is_bounded(struct scene *s, int64_t bound)
 {
 	int64_t before = machine_now(s->machine);
 
+	if (napi_poller(s->b->queue[0].napi) == POLLER_BUSY_POLL)
+		bound += 2 * NSEC_PER_MSEC;
 	assert_int_equal(napi_disable(s->a->queue[0].napi, NSEC_PER_SEC), 0);
 	assert_true(machine_now(s->machine) - before <= bound);
 	assert_int_equal(napi_enable(s->a->queue[0].napi), 0);
