@@ -102,7 +102,7 @@ static void cell_lost(const struct place *place, char text[CELL_MAX], enum colou
 {
 	char lost[WORDS_MAX];
 
-	if (!place->row.valid)
+	if (!place->row.counted)
 		return;
 	cell_say(text, "%s", lost_text(&place->row, lost));
 	*colour = place->row.lost > 0 ? COLOUR_WARN : COLOUR_NONE;
@@ -260,7 +260,7 @@ static void sheet_fill(const struct results *results, const struct group *group,
 
 		results_row(results, group, group->system[s], &place.row);
 		line->name = system_name(group->system[s]);
-		sheet->lossless &= place.row.lost <= 0 && place.row.valid;
+		sheet->lossless &= place.row.lost <= 0 && place.row.counted;
 		if (!s)
 			sheet->runs = place.row.valid;
 		if (place.row.invalid || place.row.failed || sheet->runs != place.row.valid)

@@ -108,6 +108,26 @@ static void everything_is_in_the_table(void **state)
 	json_decref(results);
 }
 
+/* As of a stream over TCP. */
+static void what_is_not_counted_is_not_none(void **state)
+{
+	json_t *results = results_fixture(&(struct fixture){
+		.systems = 3, .workloads = 1, .repeats = 3, .samples = 100, .faster = 1});
+	char *text = table_text(results, "120");
+	json_t *run;
+	size_t i;
+
+	(void)state;
+	assert_non_null(strstr(text, "none lost"));
+	free(text);
+	json_array_foreach(json_object_get(results, "runs"), i, run)
+		json_object_del(json_object_get(run, "counts"), "lost");
+	text = table_text(results, "120");
+	assert_null(strstr(text, "lost"));
+	free(text);
+	json_decref(results);
+}
+
 static void long_names_are_cut(void **state)
 {
 	json_t *results = fixture();
@@ -196,6 +216,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(everything_is_in_the_table),
+		cmocka_unit_test(what_is_not_counted_is_not_none),
 		cmocka_unit_test(long_names_are_cut),
 		cmocka_unit_test(nothing_measured_is_said),
 		cmocka_unit_test(what_differs_is_in_the_comparison),

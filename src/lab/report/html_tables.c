@@ -106,7 +106,7 @@ static void lost_cell(FILE *out, const struct row *row)
 {
 	char text[WORDS_MAX];
 
-	if (!row->valid) {
+	if (!row->counted) {
 		fputs("<td class=\"none\">–</td>", out);
 		return;
 	}

@@ -294,8 +294,10 @@ static void losses_count(const json_t *runs, struct row *row)
 			row->invalid++;
 		else {
 			row->valid++;
-			if (path_number(run, "counts.lost", &value))
+			if (path_number(run, "counts.lost", &value)) {
+				row->counted = true;
 				row->lost += value;
+			}
 			if (path_number(run, "counts.started", &value) ||
 			    path_number(run, "counts.sent", &value))
 				row->of += value;

@@ -37,6 +37,7 @@ struct group {
 struct row {
 	struct metric rate, p50, p90, p99, p999, max, cores, cost, polled, gro;
 	unsigned valid, invalid, failed; /* runs */
+	bool counted;			 /* losses are, as a stream's over TCP are not */
 	double lost, of;		 /* over all valid runs */
 };
 
