@@ -202,9 +202,27 @@ static void side_print(const json_t *comparison, const char *key, const char *na
 		  text_of(side, "length"), text_of(side, "started"), text_of(side, "napier"));
 }
 
+/* Repeats from which on 95% can be had (lab/report/summary.c). */
+enum { ENOUGH = 6 };
+
+/* The least number of repeats that has an interval. */
+static json_int_t repeats_least(const json_t *metric, json_int_t least)
+{
+	static const char *const sides[] = {"a", "b"};
+
+	for (unsigned i = 0; i < 2 && json_is_number(json_object_get(metric, "low")); i++) {
+		json_int_t n =
+			json_integer_value(json_object_get(json_object_get(metric, sides[i]), "n"));
+
+		least = n < least ? n : least;
+	}
+	return least;
+}
+
 static void verdicts_print(const json_t *comparison, unsigned columns, FILE *out)
 {
 	unsigned count[4] = {0}, all = 0;
+	json_int_t least = ENOUGH;
 	const json_t *metric;
 	size_t i;
 
@@ -215,6 +233,7 @@ static void verdicts_print(const json_t *comparison, unsigned columns, FILE *out
 			continue;
 		count[verdict_of(metric)]++;
 		all++;
+		least = repeats_least(metric, least);
 	}
 	lines_say(out, columns, 2,
 		  "Of %u metrics of systems under workloads, %u are better in B, %u worse, %u show "
@@ -223,6 +242,9 @@ static void verdicts_print(const json_t *comparison, unsigned columns, FILE *out
 		  "changed on the machine in between is in the difference.",
 		  all, count[VERDICT_BETTER], count[VERDICT_WORSE], count[VERDICT_NONE],
 		  count[VERDICT_UNKNOWN]);
+	if (least < ENOUGH)
+		lines_say(out, columns, 2, "With %lld repeats an interval covers less than 95%%.",
+			  (long long)least);
 	all = (unsigned)json_array_size(json_object_get(comparison, "unequal"));
 	if (all)
 		lines_say(out, columns, 2,

@@ -197,6 +197,7 @@ static void what_differs_is_in_the_comparison(void **state)
 	json_object_set_new(json_object_get(environment, "kernel"), "release", json_string("6.18"));
 	cores_double(b);
 	text = compared(a, b);
+	assert_non_null(strstr(text, "With 2 repeats an interval covers less than 95%."));
 	assert_non_null(strstr(text, "Not equal cores: kernel, softirq ("));
 	assert_non_null(strstr(text, "No comparison of equals."));
 	assert_non_null(strstr(text, "did not use as many cores in B as in A"));
