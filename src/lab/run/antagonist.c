@@ -79,7 +79,6 @@ static int hogs_start(struct antagonist *a, const struct spec_antagonist *spec, 
 static int awake_start(struct antagonist *a, const struct spec_antagonist *spec, struct error *err)
 {
 	struct spec_antagonist each = *spec;
-	const struct sched_param none = {0};
 	cpu_set_t usable;
 
 	if (cpuset_empty(&each.cpus) && !sched_getaffinity(0, sizeof(usable), &usable))
@@ -90,14 +89,11 @@ static int awake_start(struct antagonist *a, const struct spec_antagonist *spec,
 	if (each.threads > HOGS_MAX)
 		each.threads = HOGS_MAX;
 	for (unsigned i = 0; i < each.threads; i++) {
-		int rc = hog_start(cpu_of(&each.cpus, i), &a->hog[i], err);
+		int rc = hog_idle_start(cpu_of(&each.cpus, i), &a->hog[i], err);
 
 		if (rc)
 			return rc;
 		a->hogs = i + 1;
-		if (sched_setscheduler(hog_thread(a->hog[i]), SCHED_IDLE, &none))
-			return error_set(err, -errno, "antagonist %s: class idle: %s", spec->key,
-					 strerror(errno));
 		a->hog_began[i] = cputime_thread(hog_thread(a->hog[i]));
 	}
 	return 0;
