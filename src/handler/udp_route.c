@@ -37,6 +37,9 @@ static bool is_broadcast(const struct udp_own *own, struct ip ip)
 
 bool udp_is_broadcast(const struct udp_net *net, struct ip ip)
 {
+	/* Each ends in two ones at least, and most addresses do not. */
+	if ((be64toh(ip.low) & 3) != 3 || !ip_is4(ip))
+		return false;
 	for (uint32_t l = 0; l < net->links; l++) {
 		const struct udp_link *link = &net->link[l];
 
