@@ -47,12 +47,19 @@ static size_t key_find(struct reader *r, config_setting_t *s, const struct key *
 	return k;
 }
 
-int reader_keys(struct reader *r, config_setting_t *group, const struct key *keys, size_t n)
+int reader_missing(struct reader *r, config_setting_t *group, const struct key *keys, size_t n,
+		   const char *format, ...)
 {
+	char text[ERROR_TEXT_MAX];
+	va_list arguments;
+
 	for (int i = 0; i < config_setting_length(group); i++)
 		if (key_find(r, config_setting_get_elem(group, (unsigned)i), keys, n) == n)
 			return -EINVAL;
-	return 0;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	return reader_wrong(r, group, -EINVAL, "%s", text);
 }
 
 int reader_group(struct reader *r, config_setting_t *group, const struct key *keys, size_t n,

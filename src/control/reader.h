@@ -35,10 +35,12 @@ int reader_wrong_there(struct reader *r, const config_setting_t *s, int code);
 int reader_wrong_type(struct reader *r, const config_setting_t *s, const char *example);
 
 /*
- * Only that each member of the group has one of n keys: before one is said to be missing, which may
- * be there under a wrong name.
+ * A member that has to be there is not: the text says so, unless another member has none of the n
+ * keys, which is then said; it may be that one under a wrong name. Returns -EINVAL.
  */
-int reader_keys(struct reader *r, config_setting_t *group, const struct key *keys, size_t n);
+__attribute__((format(printf, 5, 6))) int reader_missing(struct reader *r, config_setting_t *group,
+							 const struct key *keys, size_t n,
+							 const char *format, ...);
 /* Each member of the group is taken by its key, of which there are n. */
 int reader_group(struct reader *r, config_setting_t *group, const struct key *keys, size_t n,
 		 void *object);

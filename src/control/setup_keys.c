@@ -30,13 +30,9 @@ int setup_number(struct reader *r, config_setting_t *group, const struct key *ke
 {
 	config_setting_t *which = config_setting_get_member(group, key->name);
 
-	if (!which) {
-		int rc = reader_keys(r, group, keys, n);
-
-		return rc ? rc
-			  : reader_wrong(r, group, -EINVAL, "this %s has no number: %s = 0;", what,
-					 key->name);
-	}
+	if (!which)
+		return reader_missing(r, group, keys, n, "this %s has no number: %s = 0;", what,
+				      key->name);
 	return reader_integer(r, which, key, out);
 }
 

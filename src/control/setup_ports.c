@@ -134,12 +134,9 @@ static int take_port(struct reader *r, config_setting_t *s, void *object)
 	int rc;
 
 	(void)object;
-	if (!which) {
-		rc = reader_keys(r, s, keys, sizeof(keys) / sizeof(*keys));
-		return rc ? rc
-			  : reader_wrong(r, s, -EINVAL,
-					 "this port has no device: port = \"xdp:eth0\";");
-	}
+	if (!which)
+		return reader_missing(r, s, keys, sizeof(keys) / sizeof(*keys),
+				      "this port has no device: port = \"xdp:eth0\";");
 	rc = reader_text(r, which, &spec);
 	if (rc)
 		return rc;

@@ -21,13 +21,10 @@ static int antagonist_kind(struct reader *r, config_setting_t *s, struct spec_an
 	unsigned n;
 	int rc;
 
-	if (!kind) {
-		rc = reader_keys(r, s, KEYS(any));
-		return rc ? rc
-			  : reader_wrong(r, s, -EINVAL,
-					 "this antagonist has no kind: kind = \"hog\", "
-					 "\"background\" or \"awake\";");
-	}
+	if (!kind)
+		return reader_missing(r, s, KEYS(any),
+				      "this antagonist has no kind: kind = \"hog\", "
+				      "\"background\" or \"awake\";");
 	rc = value_name(r, kind, KEYS(kinds), &n);
 	if (!rc)
 		a->kind = (enum spec_antagonist_kind)n;

@@ -213,11 +213,9 @@ static int kind_take(struct reader *r, config_setting_t *group, enum load_kind *
 		struct key keys[LOAD_KEYS];
 
 		keys_fill(keys);
-		rc = reader_keys(r, group, keys, LOAD_KEYS);
-		return rc ? rc
-			  : reader_wrong(r, group, -EINVAL,
-					 "this workload has no kind: kind = \"rr\", \"stream\" or "
-					 "\"rrul\";");
+		return reader_missing(r, group, keys, LOAD_KEYS,
+				      "this workload has no kind: kind = \"rr\", \"stream\" or "
+				      "\"rrul\";");
 	}
 	rc = value_name(r, s, NAMES(kinds), &n);
 	if (!rc)
