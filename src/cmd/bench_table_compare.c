@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 
+#include <lab/report/summary.h>
 #include <lab/report/words.h>
 
 #include <cmd/bench_table.h>
@@ -202,9 +203,6 @@ static void side_print(const json_t *comparison, const char *key, const char *na
 		  text_of(side, "length"), text_of(side, "started"), text_of(side, "napier"));
 }
 
-/* Repeats from which on 95% can be had (lab/report/summary.c). */
-enum { ENOUGH = 6 };
-
 /* The least number of repeats that has an interval. */
 static json_int_t repeats_least(const json_t *metric, json_int_t least)
 {
@@ -222,7 +220,7 @@ static json_int_t repeats_least(const json_t *metric, json_int_t least)
 static void verdicts_print(const json_t *comparison, unsigned columns, FILE *out)
 {
 	unsigned count[4] = {0}, all = 0;
-	json_int_t least = ENOUGH;
+	json_int_t least = REPEATS_ENOUGH;
 	const json_t *metric;
 	size_t i;
 
@@ -242,7 +240,7 @@ static void verdicts_print(const json_t *comparison, unsigned columns, FILE *out
 		  "changed on the machine in between is in the difference.",
 		  all, count[VERDICT_BETTER], count[VERDICT_WORSE], count[VERDICT_NONE],
 		  count[VERDICT_UNKNOWN]);
-	if (least < ENOUGH)
+	if (least < REPEATS_ENOUGH)
 		lines_say(out, columns, 2, "With %lld repeats an interval covers less than 95%%.",
 			  (long long)least);
 	all = (unsigned)json_array_size(json_object_get(comparison, "unequal"));

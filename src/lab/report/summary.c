@@ -7,9 +7,6 @@
 #include "lab/report/cell.h"
 #include "lab/report/trouble.h"
 
-/* Repeats from which on 95% can be had. */
-enum { ENOUGH = 6 };
-
 struct summary {
 	const json_t *systems, *workloads;
 	size_t n, m;
@@ -99,7 +96,7 @@ static void repeats_note(const struct summary *s)
 		cell_note_once(s->notes, "Where there is one valid repeat of a system under a "
 					 "workload there is no interval: what differs by chance "
 					 "is not known.");
-	if (least >= ENOUGH)
+	if (least >= REPEATS_ENOUGH)
 		return;
 	text = json_sprintf("With %zu repeats an interval has the median in it in %.0f%% "
 			    "of all cases at most, not in 95%%.",

@@ -37,6 +37,9 @@ bool interval_ratio_apart(const double *value, const double *base, unsigned n, u
  * the interval is enough.
  */
 bool interval_apart(const double *value, const double *base, unsigned n, unsigned n_base);
+/* Repeats from which on an interval of their median can have it in 95% of all cases. */
+enum { REPEATS_ENOUGH = 6 };
+
 /*
  * Without a ratio, as of losses where the base has none: 1 when they are above those of the base,
  * -1 below; 0 when they or their intervals are not apart.
