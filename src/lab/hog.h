@@ -12,9 +12,9 @@ struct hog;
 /* Of ordinary priority. cpu -1: anywhere. */
 int hog_start(int cpu, struct hog **out, struct error *err);
 /*
- * Of class idle: it keeps the CPU from halting, and lets others go first. Its class alone does not
- * do that: who wakes while it runs, and has had a little more than its share before, is put off
- * until the next tick (4 ms with 250 Hz). So it yields every few us.
+ * Of class idle: it keeps the CPU from halting, and lets others go first. It yields every few us:
+ * of one that only spins, ordinary threads on its CPU had tails of up to a tick (4 ms with 250 Hz)
+ * on Linux 6.18, as if their wake-ups had been put off until then (docs/architecture.md, The lab).
  */
 int hog_idle_start(int cpu, struct hog **out, struct error *err);
 pid_t hog_thread(const struct hog *hog);

@@ -89,10 +89,11 @@ static int awake_start(struct antagonist *a, const struct spec_antagonist *spec,
 	if (each.threads > HOGS_MAX)
 		each.threads = HOGS_MAX;
 	for (unsigned i = 0; i < each.threads; i++) {
-		int rc = hog_idle_start(cpu_of(&each.cpus, i), &a->hog[i], err);
+		struct error why;
+		int rc = hog_idle_start(cpu_of(&each.cpus, i), &a->hog[i], &why);
 
 		if (rc)
-			return rc;
+			return error_set(err, rc, "antagonist %s: %s", spec->key, why.text);
 		a->hogs = i + 1;
 		a->hog_began[i] = cputime_thread(hog_thread(a->hog[i]));
 	}
