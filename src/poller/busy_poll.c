@@ -90,7 +90,8 @@ static void busy_rest(struct busy *busy)
 
 /*
  * A step is as long as a softirq round may be: then others of the machine get a look in. While one
- * of the NAPIs rests it is one round: the interrupt of that one is seen between steps only.
+ * of the NAPIs rests (or is disabled, which looks the same from here) it is one round: the
+ * interrupt of that one is seen between steps only.
  */
 static struct step busy_step(void *arg)
 {
