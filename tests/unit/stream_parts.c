@@ -262,20 +262,30 @@ static json_t *report(const char *way, int64_t from, int64_t duration)
 			 "sum", 400, 400, 200);
 }
 
-static json_t *result(enum load_protocol protocol, int64_t knew, int64_t duration)
+/* Of the last call, whose parameters it points to. */
+static struct stream_plan plan_of(enum load_protocol protocol, enum load_direction direction)
 {
-	struct load_config config = {.kind = LOAD_STREAM,
-				     .protocol = protocol,
-				     .flows = 1,
-				     .threads = 1,
-				     .server_threads = 1,
-				     .interval = NSEC_PER_SEC / 2,
-				     .sizes = 1,
-				     .size = {125}};
-	json_t *client = report("tx", 0, duration), *server = report("rx", knew, duration), *o;
+	static struct load_config config;
 	struct stream_plan plan;
 
+	config = (struct load_config){.kind = LOAD_STREAM,
+				      .protocol = protocol,
+				      .direction = direction,
+				      .flows = direction == LOAD_BOTH ? 2 : 1,
+				      .threads = 1,
+				      .server_threads = 1,
+				      .interval = NSEC_PER_SEC / 2,
+				      .sizes = 1,
+				      .size = {125}};
 	stream_plan_make(&config, &plan);
+	return plan;
+}
+
+static json_t *result(enum load_protocol protocol, int64_t knew, int64_t duration)
+{
+	json_t *client = report("tx", 0, duration), *server = report("rx", knew, duration), *o;
+	struct stream_plan plan = plan_of(protocol, LOAD_UP);
+
 	o = stream_result(&plan, client, server, NULL);
 	json_decref(client);
 	json_decref(server);
@@ -316,23 +326,13 @@ static void a_server_that_knew_late_is_no_faster(void **state)
 /* Both ways: what a side has counted in less time is not divided by the other's. */
 static void rates_of_both_ways_are_added(void **state)
 {
-	struct load_config config = {.kind = LOAD_STREAM,
-				     .protocol = LOAD_TCP,
-				     .direction = LOAD_BOTH,
-				     .flows = 2,
-				     .threads = 1,
-				     .server_threads = 1,
-				     .interval = NSEC_PER_SEC / 2,
-				     .sizes = 1,
-				     .size = {125}};
 	json_t *client = report("tx", 0, NSEC_PER_SEC);
 	json_t *server = report("tx", NSEC_PER_SEC / 2, NSEC_PER_SEC), *o;
-	struct stream_plan plan;
+	struct stream_plan plan = plan_of(LOAD_TCP, LOAD_BOTH);
 
 	(void)state;
 	json_object_set(client, "rx", json_object_get(client, "tx"));
 	json_object_set(server, "rx", json_object_get(server, "tx"));
-	stream_plan_make(&config, &plan);
 	o = stream_result(&plan, client, server, NULL);
 	assert_float_equal(in(o, "rates", "up_received_mbit"), 2, 1e-6);
 	assert_float_equal(in(o, "rates", "down_received_mbit"), 1, 1e-6);

@@ -71,32 +71,41 @@ static bool mouse_sunk(void *arg)
 	return sink->next[40];
 }
 
+/* One flow from a to b that merges and fills every poll. */
+static void elephants_begin(struct scene *s, struct source *elephant, struct sink *sink,
+			    enum poller poller, uint32_t timeout_ns)
+{
+	scene_begin_with(
+		s, true, 7,
+		(struct engine_config){.poller = poller, .packet_ns = 1000, .budget_usecs = 200});
+	merge_on(s, timeout_ns);
+	*sink = (struct sink){.scene = s, .port = s->b};
+	*elephant = (struct source){.scene = s,
+				    .port = s->a,
+				    .flow = 3,
+				    .flows = 1,
+				    .burst = 64,
+				    .interval = NSEC_PER_USEC,
+				    .paced_by = sink,
+				    .window = 900};
+	sink_start(sink);
+	source_start(elephant);
+}
+
 /*
  * A full poll follows on another, and each has packets of the same flow: a packet of another one
  * that came with the first is not held until they end.
  */
 static void mouse_among_elephants(enum poller poller, uint32_t timeout_ns, int64_t bound)
 {
-	struct sink sink = {0};
-	struct source elephant = {.flow = 3,
-				  .flows = 1,
-				  .burst = 64,
-				  .interval = NSEC_PER_USEC,
-				  .paced_by = &sink,
-				  .window = 900};
+	struct source elephant;
+	struct sink sink;
 	struct mouse mouse = {0};
 	uint64_t polls, full;
 	struct scene s;
 
-	scene_begin_with(
-		&s, true, 7,
-		(struct engine_config){.poller = poller, .packet_ns = 1000, .budget_usecs = 200});
-	merge_on(&s, timeout_ns);
-	mouse.scene = elephant.scene = sink.scene = &s;
-	elephant.port = s.a;
-	sink.port = s.b;
-	sink_start(&sink);
-	source_start(&elephant);
+	elephants_begin(&s, &elephant, &sink, poller, timeout_ns);
+	mouse.scene = &s;
 	scene_run(&s, 20 * NSEC_PER_MSEC);
 	polls = PORT_SUM(s.a, polls);
 	full = PORT_SUM(s.a, full_polls);
@@ -251,27 +260,16 @@ static void nothing_stays_behind(void **state)
 static void off_amid_full_polls(enum poller poller)
 {
 	const struct queue_settings off = {.gro_set = true, .gro = GRO_OFF};
-	struct sink sink = {0};
-	struct source elephant = {.flow = 3,
-				  .flows = 1,
-				  .burst = 64,
-				  .interval = NSEC_PER_USEC,
-				  .paced_by = &sink,
-				  .window = 900};
-	struct engine_config config = {.poller = poller, .packet_ns = 1000, .budget_usecs = 200};
+	struct source elephant;
+	struct sink sink;
 	struct mouse mouse = {0};
 	struct napi *napi;
 	uint64_t held;
 	struct scene s;
 
-	scene_begin_with(&s, true, 7, config);
-	merge_on(&s, 0);
+	elephants_begin(&s, &elephant, &sink, poller, 0);
 	napi = s.a->queue[0].napi;
-	mouse.scene = elephant.scene = sink.scene = &s;
-	elephant.port = s.a;
-	sink.port = s.b;
-	sink_start(&sink);
-	source_start(&elephant);
+	mouse.scene = &s;
 	scene_run(&s, 20 * NSEC_PER_MSEC);
 	mouse_send(&mouse);
 	/* It comes behind what is queued, and is held for a tick. */
@@ -363,28 +361,15 @@ static bool token_free(void *arg)
 /* An application is given the token amid full polls: nothing is held until it comes for it. */
 static void nothing_waits_for_who_asked(void **state)
 {
-	struct sink sink = {0};
-	struct source elephant = {.flow = 3,
-				  .flows = 1,
-				  .burst = 64,
-				  .interval = NSEC_PER_USEC,
-				  .paced_by = &sink,
-				  .window = 900};
-	struct engine_config config = {
-		.poller = POLLER_APP, .packet_ns = 1000, .budget_usecs = 200};
+	struct source elephant;
+	struct sink sink;
 	struct napi *napi;
 	struct scene s;
 
 	(void)state;
 	scene_virtual_only();
-	scene_begin_with(&s, true, 7, config);
-	merge_on(&s, 0);
+	elephants_begin(&s, &elephant, &sink, POLLER_APP, 0);
 	napi = s.a->queue[0].napi;
-	elephant.scene = sink.scene = &s;
-	elephant.port = s.a;
-	sink.port = s.b;
-	sink_start(&sink);
-	source_start(&elephant);
 	for (int i = 0; i < 20; i++) {
 		int64_t limit;
 
