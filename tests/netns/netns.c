@@ -331,11 +331,13 @@ static void frame_fill(uint8_t *frame, uint32_t size, int from, uint32_t number)
 		frame[i] = (uint8_t)(number + i);
 }
 
-static bool frame_send(int fd, const uint8_t *frame, uint32_t size)
+/* refused: how often the interface dropped it, and said so. */
+static bool frame_send(int fd, const uint8_t *frame, uint32_t size, uint32_t *refused)
 {
 	for (int i = 0; i < NETNS_SECONDS * 1000; i++) {
 		if (send(fd, frame, size, 0) == (ssize_t)size)
 			return true;
+		*refused += errno == ENOBUFS;
 		poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, 1);
 	}
 	return false;
@@ -344,7 +346,7 @@ static bool frame_send(int fd, const uint8_t *frame, uint32_t size)
 uint32_t netns_cross(const struct netns_links *links, int from, uint32_t n, uint32_t size)
 {
 	uint8_t frame[2048], expected[2048];
-	uint32_t sent = 0, got = 0;
+	uint32_t sent = 0, got = 0, refused = 0;
 	int out = links->far[!from];
 
 	assert_in_range(size, 18, sizeof(frame));
@@ -353,7 +355,7 @@ uint32_t netns_cross(const struct netns_links *links, int from, uint32_t n, uint
 
 		for (; sent < n && sent - got < WINDOW; sent++) {
 			frame_fill(frame, size, from, sent);
-			assert_true(frame_send(links->far[from], frame, size));
+			assert_true(frame_send(links->far[from], frame, size, &refused));
 		}
 		if (poll(&ready, 1, NETNS_SECONDS * 1000) != 1)
 			break;
@@ -367,15 +369,17 @@ uint32_t netns_cross(const struct netns_links *links, int from, uint32_t n, uint
 	return got;
 }
 
-void netns_flood(const struct netns_links *links, int from, uint32_t n, uint32_t size)
+uint32_t netns_flood(const struct netns_links *links, int from, uint32_t n, uint32_t size)
 {
+	uint32_t sent = 0, refused = 0;
 	uint8_t frame[2048];
 
 	assert_in_range(size, 18, sizeof(frame));
 	for (uint32_t i = 0; i < n; i++) {
 		frame_fill(frame, size, from, i);
-		frame_send(links->far[from], frame, size);
+		sent += frame_send(links->far[from], frame, size, &refused);
 	}
+	return sent + refused;
 }
 
 void netns_drain(const struct netns_links *links, int side)

@@ -87,8 +87,11 @@ bool netns_tcp(const struct netns_links *links, unsigned client, unsigned server
  * had passed without any.
  */
 uint32_t netns_cross(const struct netns_links *links, int from, uint32_t n, uint32_t size);
-/* Sends only; as fast as it goes. */
-void netns_flood(const struct netns_links *links, int from, uint32_t n, uint32_t size);
+/*
+ * Sends only; as fast as it goes. Returns how many the interface was given: one that it says it has
+ * dropped for want of room, and counts so, is given to it again.
+ */
+uint32_t netns_flood(const struct netns_links *links, int from, uint32_t n, uint32_t size);
 /* Takes out and forgets what comes out at this end, until nothing does for 20 ms. */
 void netns_drain(const struct netns_links *links, int side);
 

@@ -75,15 +75,32 @@ static void refused(const char *options, int code, const char *text, const char 
 			 0);
 }
 
+/* 0, or an error; then it is closed again. */
+static int opens(struct error *err)
+{
+	char spec[256];
+	int rc;
+
+	netns_spec(&links, 0, "xdp", "", spec);
+	rc = port_add(spec, err);
+	if (!rc)
+		netns_engine_ports_remove(&e);
+	return rc;
+}
+
+/*
+ * Nothing is in its way any more, but that the kernel gives back a queue some time after its socket
+ * was closed, which on a busy machine may be longer than the port waits.
+ */
 static void opens_now(void)
 {
 	struct error err = {0};
-	char spec[256];
+	int rc = -EBUSY;
 
-	netns_spec(&links, 0, "xdp", "", spec);
-	if (port_add(spec, &err))
+	for (int i = 0; i < 30 && rc == -EBUSY; i++)
+		rc = opens(&err);
+	if (rc)
 		fail_msg("%s", err.text);
-	netns_engine_ports_remove(&e);
 }
 
 static void options(void **state)
@@ -193,7 +210,8 @@ struct other_socket {
 };
 
 /*
- * An AF_XDP socket of another program on the queue, which has no XDP program (yet), for so many ms.
+ * An AF_XDP socket of another program on the queue, which has no XDP program (yet), for so many ms;
+ * 0: until it is killed.
  * It waits, bounded, for the queue, which the kernel gives back some time after a socket is closed.
  */
 static int hold_queue(void *milliseconds, int up)
@@ -220,6 +238,8 @@ static int hold_queue(void *milliseconds, int up)
 	}
 	if (rc || !netns_up(up))
 		return 1;
+	if (!*(const useconds_t *)milliseconds)
+		pause();
 	usleep(*(const useconds_t *)milliseconds * 1000);
 	return 0;
 }
@@ -231,7 +251,9 @@ static pid_t holding_start(useconds_t milliseconds)
 
 static void another_socket(void **state)
 {
-	pid_t pid = holding_start(60000);
+	pid_t pid = holding_start(0);
+	struct error err = {0};
+	int rc = -EBUSY;
 
 	(void)state;
 	refused("", -EBUSY, "xdp:in0: queue 0 has an AF_XDP socket of another program",
@@ -240,11 +262,17 @@ static void another_socket(void **state)
 	netns_wait(pid, NETNS_SECONDS);
 	opens_now();
 
-	/* The kernel gives a queue back some time after its socket is closed: that is waited for.
+	/*
+	 * One that is there a little longer is waited for: a second, in which on a busy machine the
+	 * other program may not come to its end. One of five times it does.
 	 */
-	pid = holding_start(200);
-	opens_now();
-	assert_int_equal(netns_wait(pid, NETNS_SECONDS), 0);
+	for (int i = 0; i < 5 && rc == -EBUSY; i++) {
+		pid = holding_start(200);
+		rc = opens(&err);
+		assert_int_equal(netns_wait(pid, NETNS_SECONDS), 0);
+	}
+	if (rc)
+		fail_msg("%s", err.text);
 }
 
 static void small_pool(void **state)
