@@ -40,6 +40,7 @@ struct events {
 	struct machine *machine;
 	struct engine *engine;
 	unsigned napis;
+	bool keeps; /* the poller keeps its NAPIs */
 	struct event_queue *queue;
 	unsigned threads; /* the engine's */
 	pid_t *thread;
@@ -269,6 +270,7 @@ int events_open(const struct events_config *config, struct events **out, struct 
 		return error_set(err, -ENOMEM, "no memory");
 	memset(events, 0, sizeof(*events));
 	events->napis = config->napis;
+	events->keeps = config->poller == POLLER_BUSY_POLL;
 	events->queue = aligned_alloc(_Alignof(struct event_queue), size);
 	events->thread = calloc(THREADS_MAX, sizeof(*events->thread));
 	events->opening = config;
@@ -382,6 +384,26 @@ int events_circle(struct events *events, int64_t duration, struct events_sample 
 		  : 0;
 }
 
+/*
+ * Until no NAPI is scheduled, so that what they count stands: the last poll has gone on after its
+ * event was done. Those that a busy-poller keeps always are.
+ */
+static int rest_await(const struct events *events, struct error *err)
+{
+	int64_t limit = clock_now() + PATIENCE;
+
+	for (unsigned i = 0; i < events->napis && !events->keeps; i++) {
+		while (napi_state_load(events->queue[i].queue->napi) & NAPI_SCHED) {
+			if (clock_now() > limit)
+				return error_set(err, -ETIMEDOUT,
+						 "a poll did not complete within %d s",
+						 (int)(PATIENCE / NSEC_PER_SEC));
+			clock_sleep(20 * NSEC_PER_USEC);
+		}
+	}
+	return 0;
+}
+
 /* Spins a while, since what is awaited takes microseconds, and then only looks now and then. */
 static int done_await(struct events *events, uint64_t count, bool apart, struct error *err)
 {
@@ -443,8 +465,10 @@ int events_single(struct events *events, const struct events_single *how, struct
 {
 	cpu_set_t before, here;
 	uint64_t count;
-	int rc;
+	int rc = rest_await(events, err);
 
+	if (rc)
+		return rc;
 	sched_getaffinity(0, sizeof(before), &before);
 	CPU_ZERO(&here);
 	if (how->cpu >= 0) {
@@ -459,6 +483,8 @@ int events_single(struct events *events, const struct events_single *how, struct
 	out->wall = -clock_now();
 	rc = single_run(events, how, how->cpu >= 0, &count, err);
 	out->wall += clock_now();
+	if (!rc)
+		rc = rest_await(events, err);
 	sample_add(events, 1, out);
 	out->events = count;
 	out->cpu += cpu_read(events);

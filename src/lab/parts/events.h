@@ -62,7 +62,10 @@ struct events_single {
 	struct histogram *latency; /* from the raise, or the write, to the poll; may be NULL */
 };
 
-/* -ETIMEDOUT: an event was not polled within 10 s. */
+/*
+ * The sample is taken when no NAPI is scheduled, but by a busy-poller, which keeps them.
+ * -ETIMEDOUT: an event was not polled, or its poll not completed, within 10 s.
+ */
 int events_single(struct events *events, const struct events_single *how, struct events_sample *out,
 		  struct error *err);
 
