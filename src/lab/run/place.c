@@ -124,24 +124,27 @@ int place_kernel_napi(const char *interface, const struct spec_placement *placem
 		      struct error *err)
 {
 	pid_t tids[NAPI_THREADS_MAX];
+	unsigned n, placed = 0;
 	char prefix[32];
-	unsigned n;
 
 	snprintf(prefix, sizeof(prefix), "napi/%.15s-", interface);
 	n = cputime_threads_find(prefix, tids, NAPI_THREADS_MAX);
-	if (!n)
+	for (unsigned i = 0; i < n; i++) {
+		struct error why;
+		int rc = thread_keep(tids[i], &why);
+
+		if (!rc)
+			rc = place_thread(tids[i], placement, &why);
+		/* One that was stopped a moment ago is listed until it is gone. */
+		if (rc && rc != -ESRCH)
+			return error_set(err, rc, "%s", why.text);
+		placed += !rc;
+	}
+	if (!placed)
 		return error_set(err, -ENOENT,
 				 "%s: no thread of the kernel polls it (threaded=on, and it has to "
 				 "have a NAPI)",
 				 interface);
-	for (unsigned i = 0; i < n; i++) {
-		int rc = thread_keep(tids[i], err);
-
-		if (!rc)
-			rc = place_thread(tids[i], placement, err);
-		if (rc)
-			return rc;
-	}
 	return 0;
 }
 
