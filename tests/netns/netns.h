@@ -19,7 +19,7 @@
 
 #define NETNS_SKIPPED 77
 #define NETNS_OUTER "out"
-#define NETNS_SECONDS 30 /* within which anything that is waited for has happened */
+#define NETNS_SECONDS 60 /* within which anything that is waited for has happened */
 
 struct netns_links {
 	struct netlab *lab;

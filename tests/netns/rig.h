@@ -13,7 +13,7 @@
 #include "netns.h"
 
 #define RIG_FRAME_MAX 1514
-#define RIG_SECONDS 20 /* within which anything that is waited for has happened */
+#define RIG_SECONDS 60 /* within which anything that is waited for has happened */
 
 struct rig {
 	struct netns_links links;

@@ -367,6 +367,16 @@ static bool given_up(void *arg)
 	return netns_logged(arg, "address fd98::1 is another's on this link: given up");
 }
 
+static bool is_decided(void *arg)
+{
+	return given_up(arg) || netns_logged(arg, "another on this link has the address fd98::1");
+}
+
+/*
+ * It is given up when the answer comes while it is still asked for, which is a second: on a busy
+ * machine our poller may be late for that. Then it is ours, and is asked for anew; one of five
+ * times it is not.
+ */
 static void duplicate_address(void **state)
 {
 	struct napi_udp_address a = address("fd98::1", PORT);
@@ -376,8 +386,13 @@ static void duplicate_address(void **state)
 
 	(void)state;
 	l = lan_open("packet", POLLER_THREAD);
-	assert_int_equal(udp_address_add(l.udp, l.port, "fd98::1/64", &err), 0);
-	assert_true(rig_eventually(given_up, &l.rig->engine));
+	for (int i = 0; i < 5 && !given_up(&l.rig->engine); i++) {
+		netns_log_clear(&l.rig->engine);
+		udp_address_remove(l.udp, l.port, "fd98::1/64", &err);
+		assert_int_equal(udp_address_add(l.udp, l.port, "fd98::1/64", &err), 0);
+		rig_eventually(is_decided, &l.rig->engine);
+	}
+	assert_true(given_up(&l.rig->engine));
 	assert_int_equal(napi_udp_open(l.udp, NULL, &s, &err), 0);
 	assert_int_equal(napi_udp_bind(s, &a), -EADDRNOTAVAIL);
 	napi_udp_close(s);
@@ -388,6 +403,7 @@ struct sleeper {
 	struct lan *lan;
 	struct napi_udp *socket;
 	uint32_t rounds, timeouts;
+	_Atomic bool armed; /* has been */
 };
 
 /* An application that sleeps each time, for as long as it takes. */
@@ -406,6 +422,7 @@ static void *sleeper_main(void *arg)
 			done += (uint32_t)n;
 			napi_udp_send(sleeper->socket, sleeper->lan->context, v, (uint32_t)n);
 		} else if (!napi_udp_arm(sleeper->socket, sleeper->lan->context)) {
+			sleeper->armed = true;
 			sleeper->timeouts += epoll_wait(epoll, &event, 1, RIG_SECONDS * 1000) != 1;
 		}
 	}
@@ -413,7 +430,15 @@ static void *sleeper_main(void *arg)
 	return NULL;
 }
 
-/* Every wake-up comes: each answer waits for one. */
+static bool is_armed(void *sleeper)
+{
+	return ((struct sleeper *)sleeper)->armed;
+}
+
+/*
+ * Every wake-up comes: the first finds it armed, and of the others each answer waits for one,
+ * unless it is so late that it finds the question there.
+ */
 static void sleeps_and_wakes(void **state)
 {
 	(void)state;
@@ -427,6 +452,7 @@ static void sleeps_and_wakes(void **state)
 
 		sleeper.socket = engine_socket(&l, "0.0.0.0", PORT);
 		assert_int_equal(pthread_create(&thread, NULL, sleeper_main, &sleeper), 0);
+		assert_true(rig_eventually(is_armed, &sleeper));
 		for (uint32_t i = 0; i < sleeper.rounds; i++) {
 			kernel_send(fd, "x", 1, here[0], PORT);
 			assert_int_equal(recv(fd, &c, 1, 0), 1);
