@@ -12,6 +12,22 @@ static struct port *bridged(struct scene *s, struct handler *bridge, const char 
 	return port;
 }
 
+struct traffic {
+	const struct source *source, *back;
+	const struct port *a;
+	struct handler *bridge;
+};
+
+/* Both have sent, some of it was flooded to the guest too, and the address has moved. */
+static bool flows(void *arg)
+{
+	const struct traffic *t = arg;
+	struct bridge_stats stats;
+
+	bridge_stats_read(t->bridge, &stats);
+	return t->source->sent && t->back->sent && PORT_SUM(t->a, cloned) && stats.moved;
+}
+
 /*
  * Both sources use one address, so it moves with every vector, from two runners; nobody answers, so
  * all is flooded, to a port that is taken away and comes back all the time.
@@ -24,6 +40,7 @@ static void come_and_go(bool virtual, enum poller poller)
 	struct sink sink = {.scene = &s}, sink_back = {.scene = &s};
 	struct bridge_config config = {0};
 	struct bridge_stats stats;
+	struct traffic traffic;
 	struct handler *bridge;
 	struct port *guest;
 
@@ -37,13 +54,18 @@ static void come_and_go(bool virtual, enum poller poller)
 	sink_start(&sink_back);
 	source_start(&source);
 	source_start(&back);
+	/* On a busy host not even their runners may have begun when all rounds are over. */
+	guest = bridged(&s, bridge, "guest");
+	traffic = (struct traffic){&source, &back, s.a, bridge};
+	assert_int_equal(scene_wait(s.machine, flows, &traffic), 0);
+	scene_port_remove(guest);
 	for (int i = 0; i < ROUNDS; i++) {
 		guest = bridged(&s, bridge, "guest");
 		scene_run(&s, NSEC_PER_MSEC);
 		/* By its handler's being taken away, or altogether. */
 		if (i % 2)
 			assert_int_equal(engine_handler_set(s.engine, guest, NULL, NULL), 0);
-		assert_int_equal(engine_port_remove(s.engine, guest, NULL), 0);
+		scene_port_remove(guest);
 		/* The same to one that is being polled all the time. */
 		if (i % 5 == 4) {
 			assert_int_equal(engine_handler_set(s.engine, s.a, NULL, NULL), 0);
@@ -59,13 +81,10 @@ static void come_and_go(bool virtual, enum poller poller)
 	sink_stop(&sink);
 	sink_stop(&sink_back);
 
-	assert_true(source.sent > 0 && back.sent > 0);
-	assert_true(PORT_SUM(s.a, cloned) > 0);
 	assert_int_equal(sink.disorder, 0);
 	assert_int_equal(sink_back.disorder, 0);
 	bridge_stats_read(bridge, &stats);
 	assert_true(stats.learned <= 1 + ROUNDS / 5);
-	assert_true(stats.moved > 0);
 	assert_true(stats.entries <= 1);
 	scene_end(&s);
 }

@@ -89,7 +89,9 @@ static void switch_pollers(struct file_scene *s, struct port *a, struct port *b)
 		enum poller poller = (enum poller)((napi_poller(napi) + 1) % POLLER_MAX);
 
 		/* A busy host may not run the holder for longer than control would wait. */
-		assert_int_equal(napi_poller_set(napi, poller, 60 * NSEC_PER_SEC, NULL, NULL), 0);
+		assert_int_equal(
+			napi_poller_set(napi, poller, SCENE_PATIENCE * NSEC_PER_SEC, NULL, NULL),
+			0);
 		file_scene_run(s, 5 * NSEC_PER_USEC);
 	}
 }

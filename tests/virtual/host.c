@@ -99,13 +99,13 @@ static void other_end_comes_and_goes(bool virtual, enum poller poller)
 		scene_run(&s, NSEC_PER_MSEC);
 		if (i % 2)
 			assert_int_equal(engine_handler_set(s.engine, tap, NULL, NULL), 0);
-		assert_int_equal(engine_port_remove(s.engine, tap, NULL), 0);
-		scene_run(&s, NSEC_PER_MSEC / 4);
+		scene_port_remove(tap);
+		/* On a busy host the source may not have run since. */
+		scene_dropped(&s, s.a, DROP_TX_DOWN, PORT_SUM(s.a, dropped[DROP_TX_DOWN]) + 1);
 	}
 	source_stop(&source);
 	scene_drain(&s, s.a, source.sent);
 	sink_stop(&sink);
-	assert_true(PORT_SUM(s.a, dropped[DROP_TX_DOWN]) > 0);
 	assert_int_equal(port_held(s.a), 0);
 	scene_end(&s);
 }

@@ -355,10 +355,37 @@ void scene_polled(struct scene *scene, struct port *port, uint64_t before)
 		fail_msg("port %s is not polled", port->name);
 }
 
-/* It was refused so, at the try of this number; whether to ask again. */
-static bool set_again(struct scene *scene, int rc, int try)
+struct dropping {
+	struct port *port;
+	size_t counter;
+	uint64_t n;
+};
+
+static bool has_dropped(void *arg)
 {
-	return rc == -ETIMEDOUT && machine_tid(scene->machine) && try < SCENE_PATIENCE;
+	const struct dropping *d = arg;
+
+	return port_sum(d->port, d->counter) >= d->n;
+}
+
+void scene_dropped(struct scene *scene, struct port *port, enum drop_reason reason, uint64_t n)
+{
+	struct dropping d = {
+		.port = port,
+		.counter = offsetof(struct napi_counters, dropped) + sizeof(counter) * reason,
+		.n = n,
+	};
+
+	if (scene_wait(scene->machine, has_dropped, &d))
+		fail_msg("port %s: %lu packets dropped for %s, not %lu", port->name,
+			 (unsigned long)port_sum(port, d.counter), drop_name(reason),
+			 (unsigned long)n);
+}
+
+/* It was refused so, at the try of this number; whether to ask again. */
+static bool set_again(struct machine *machine, int rc, int try)
+{
+	return rc == -ETIMEDOUT && machine_tid(machine) && try < SCENE_PATIENCE;
 }
 
 void scene_set(struct scene *scene, const char *port, int queue, struct queue_settings settings)
@@ -368,7 +395,7 @@ void scene_set(struct scene *scene, const char *port, int queue, struct queue_se
 
 	do
 		rc = engine_queue_set(scene->engine, port, queue, &settings, NULL, &err);
-	while (set_again(scene, rc, ++tries));
+	while (set_again(scene->machine, rc, ++tries));
 	if (rc)
 		fail_msg("%s", err.text);
 }
@@ -380,9 +407,27 @@ void scene_set_engine(struct scene *scene, struct engine_settings settings)
 
 	do
 		rc = engine_set(scene->engine, &settings, &err);
-	while (set_again(scene, rc, ++tries));
+	while (set_again(scene->machine, rc, ++tries));
 	if (rc)
 		fail_msg("%s", err.text);
+}
+
+void scene_port_remove(struct port *port)
+{
+	struct machine *machine = port->machine;
+	struct error err = {0};
+	int rc, tries = 0;
+
+	do
+		rc = engine_port_remove(port->engine, port, &err);
+	while (set_again(machine, rc, ++tries));
+	if (rc)
+		fail_msg("%s", err.text);
+}
+
+void scene_disable(struct napi *napi)
+{
+	assert_int_equal(napi_disable(napi, SCENE_PATIENCE * NSEC_PER_SEC), 0);
 }
 
 void scene_end(struct scene *scene)
@@ -396,7 +441,7 @@ void scene_end(struct scene *scene)
 
 		if (port) {
 			assert_int_equal(port_held(port), 0);
-			assert_int_equal(engine_port_remove(scene->engine, port, NULL), 0);
+			scene_port_remove(port);
 		}
 	}
 	if (engine_check(scene->engine, &err))
@@ -607,7 +652,7 @@ void scene_fill(struct scene *scene, struct port *port, uint32_t n)
 
 	source.count = n;
 	if (polled)
-		assert_int_equal(napi_disable(napi, 60 * NSEC_PER_SEC), 0);
+		scene_disable(napi);
 	source_start(&source);
 	source_stop(&source);
 	if (polled)

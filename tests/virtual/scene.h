@@ -75,14 +75,18 @@ void scene_partner(struct scene *scene, struct port *a, struct port *b);
  */
 void scene_set(struct scene *scene, const char *port, int queue, struct queue_settings settings);
 void scene_set_engine(struct scene *scene, struct engine_settings settings);
+/* The same for a port that goes, and for a NAPI: control waits for a poll of it to end. */
+void scene_port_remove(struct port *port);
+void scene_disable(struct napi *napi);
 /* Lets time go on. */
 void scene_run(struct scene *scene, int64_t ns);
 /*
- * 0, or what machine_wait returned when it was not done within a minute. The minute is made of
+ * 0, or what machine_wait returned when it was not done within two minutes. They are made of
  * seconds, each begun when the one before is over: a machine that stands still, as a virtual one
- * does that is suspended, loses one of them and not the wait.
+ * does that is suspended, loses one of them and not the wait. Two, so that one thread may be kept
+ * from its CPU for one, while others run.
  */
-#define SCENE_PATIENCE 60
+#define SCENE_PATIENCE 120
 int scene_wait(struct machine *machine, bool (*done)(void *arg), void *arg);
 /* The last warning that has this in it, or NULL. */
 const char *scene_logged(struct scene *scene, const char *text);
@@ -157,9 +161,11 @@ void scene_calm(struct scene *scene, struct port *port);
 void stamped_send(struct port *port, struct context *context, uint32_t n);
 int64_t stamped_at(const struct packet *p);
 
-/* Waits until the port has been polled more often than that; fails after 60 s. */
+/* Waits until the port has been polled more often than that; fails when patience ends. */
 void scene_polled(struct scene *scene, struct port *port, uint64_t before);
-/* Waits until the port has received so many in all, and nothing is held; fails after 60 s. */
+/* Waits until so many were dropped, or more, for this reason by what the port received. */
+void scene_dropped(struct scene *scene, struct port *port, enum drop_reason reason, uint64_t n);
+/* Waits until the port has received so many in all, and nothing is held; fails likewise. */
 void scene_drain(struct scene *scene, struct port *port, uint64_t received);
 
 /* received + cloned less what it became, over all NAPIs of the port. */

@@ -432,7 +432,9 @@ void udp_scene_begin(struct udp_scene *u, bool virtual, uint64_t seed, enum poll
 	 */
 	for (int i = 0; i < 5; i++)
 		assert_true(udp_take(u, &f));
-	udp_take_none(u);
+	/* On the host a second may have passed: the addresses are its own then, and it says so. */
+	if (virtual)
+		udp_take_none(u);
 }
 
 void udp_scene_end(struct udp_scene *u)
