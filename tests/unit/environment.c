@@ -169,12 +169,13 @@ static void busy_ones_are_named(void **state)
 	(void)state;
 	assert_true(child >= 0);
 	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		prctl(PR_SET_NAME, "a busy one");
 		for (;;)
 			;
 	}
-	/* On a busy machine it may have to wait for a CPU. */
-	for (unsigned tries = 0; tries < 100 && !found; tries++) {
+	/* On a busy machine it may have to wait for a CPU, and others may be busier for a while. */
+	for (unsigned tries = 0; tries < 600 && !found; tries++) {
 		size_t i;
 
 		all = environment_processes();

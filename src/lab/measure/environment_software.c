@@ -47,15 +47,18 @@ static int busiest_first(const void *a, const void *b)
 }
 
 /* Names only: what they were called with is nobody's business. */
-static json_t *busiest(struct busy *all, unsigned n, int64_t time)
+static json_t *busiest(struct busy *all, unsigned n, int64_t begin)
 {
 	json_t *out = json_array();
+	int64_t time;
 
 	for (unsigned i = 0; i < n; i++) {
 		int64_t now = cputime_process(all[i].pid);
 
 		all[i].ns = now > all[i].ns ? now - all[i].ns : 0;
 	}
+	/* Not before: who is put off between the two would see more CPUs used than there are. */
+	time = clock_now() - begin;
 	qsort(all, n, sizeof(*all), busiest_first);
 	/* More than a hundredth of a CPU. */
 	for (unsigned i = 0; i < n && i < BUSIEST && all[i].ns > time / 100; i++)
@@ -76,7 +79,7 @@ json_t *environment_processes(void)
 		return json_null();
 	n = processes_read(all);
 	clock_sleep(WATCHED);
-	out = busiest(all, n, clock_now() - begin);
+	out = busiest(all, n, begin);
 	free(all);
 	return out;
 }
