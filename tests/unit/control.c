@@ -17,7 +17,7 @@
 #include <control/rundir.h>
 #include <control/server.h>
 
-#define LONG_MS 10000
+#define LONG_MS 120000 /* against hanging */
 
 /* --- requests --------------------------------------------------------------------------------- */
 

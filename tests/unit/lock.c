@@ -128,7 +128,7 @@ static void inherits_priority(void **state)
 		print_message("no right to SCHED_FIFO here\n");
 		skip();
 	}
-	for (int i = 0; i < 10000 && priority >= 0; i++) {
+	for (int i = 0; i < 120000 && priority >= 0; i++) {
 		usleep(1000);
 		priority = priority_of(gettid());
 	}

@@ -395,7 +395,8 @@ static void looks_unasked(void **state)
 	assert_int_equal(machine_wait(machine, count_looks, &looks,
 				      machine_now(machine) + 300 * NSEC_PER_MSEC),
 			 -ETIMEDOUT);
-	assert_in_range(looks, 2, 15);
+	/* Ten when each comes in its time; one late comer is the last, and may be the first too. */
+	assert_in_range(looks, 1, 15);
 }
 
 /* Starting and stopping leaves no thread, memory or descriptor behind. */

@@ -19,7 +19,7 @@ int machine_close(void **state);
 
 struct runner *start(const char *name, struct step (*step)(void *arg), void *arg);
 
-/* The time at which a wait has failed. */
+/* The time at which a wait has failed: longer than a thread may be kept from its CPU. */
 int64_t limit(void);
 bool is_set(void *flag);
 void await(_Atomic int *flag);

@@ -16,19 +16,22 @@
 
 #include <lab/record_file.h>
 
-enum { TIMES = 2000 };
+/* So often is it removed while a file is made: it is tried 100 times. */
+enum { TIMES = 2000, REMOVALS = 80 };
 
 static char directory[] = "/tmp/record_file.XXXXXX";
 static _Atomic bool over;
+static _Atomic int removals;
 
-/* As engines do that end. Without a pause it would keep in step with who makes it, now and then. */
+/* As engines do that end. One that is in step with who makes it would come in between each time. */
 static void *removes(void *arg)
 {
 	(void)arg;
-	while (!atomic_load(&over)) {
-		rmdir(directory);
-		usleep(20);
-	}
+	while (!atomic_load(&over))
+		if (atomic_load(&removals) <= 0 || rmdir(directory))
+			usleep(20);
+		else
+			atomic_fetch_sub(&removals, 1);
 	return NULL;
 }
 
@@ -36,8 +39,10 @@ static void opened(void)
 {
 	struct error err = {0};
 	char path[64];
-	int fd = record_file_open(directory, "a-1", path, sizeof(path), &err);
+	int fd;
 
+	atomic_store(&removals, REMOVALS);
+	fd = record_file_open(directory, "a-1", path, sizeof(path), &err);
 	if (fd < 0)
 		fail_msg("%s", err.text);
 	assert_int_equal(unlink(path), 0);
