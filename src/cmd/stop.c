@@ -29,23 +29,21 @@ static int not_ended(pid_t pid)
 			STOP_SECONDS);
 }
 
-/* The lock is the last thing an engine gives back. */
-static int end_wait(const struct rundir *dir, int fd)
+/*
+ * The lock is the last thing an engine gives back: by then it has removed its directory, too.
+ * Without it the engine has ended before it was asked.
+ */
+static int end_wait(const struct rundir *dir, int fd, int watch)
 {
-	pid_t pid = 0;
 	char byte;
 
 	(void)!read(fd, &byte, 1); /* the engine closes the connection when it has ended */
 	for (int i = 0; i < LOOKS; i++) {
-		pid_t now = rundir_owner(dir);
-
-		/* Another engine may have come up in its place. */
-		if (!now || (pid > 0 && now > 0 && now != pid))
+		if (watch < 0 || rundir_ended(watch))
 			return DONE;
-		pid = now;
 		pause_short();
 	}
-	return not_ended(pid);
+	return not_ended(rundir_owner(dir));
 }
 
 /*
@@ -102,7 +100,7 @@ static int stop_run(int argc, char **argv)
 	struct rundir dir;
 	struct error err;
 	json_t *answer;
-	int option, fd, rc;
+	int option, fd, watch, rc;
 
 	while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
 		rc = which_option(&command_stop, &which, option, argv);
@@ -119,13 +117,16 @@ static int stop_run(int argc, char **argv)
 		rc = engine_reach(&dir, &fd);
 	if (rc >= 0)
 		return rc;
+	watch = rundir_watch(&dir);
 	rc = client_ask(fd, json_pack("{s:s}", "request", "stop"), &answer, &err);
 	/* One that ends already, for somebody else, answers no more. */
 	if (rc && rc != -ECONNRESET && rc != -EPIPE)
 		return complain("%s (kill -TERM %d)", err.text, (int)rundir_owner(&dir));
 	if (!rc)
 		json_decref(answer);
-	rc = end_wait(&dir, fd);
+	rc = end_wait(&dir, fd, watch);
+	if (watch >= 0)
+		close(watch);
 	close(fd);
 	return rc;
 }

@@ -176,19 +176,32 @@ void rundir_close(struct rundir *dir)
 	dir->lock = -1;
 }
 
-pid_t rundir_owner(const struct rundir *dir)
+int rundir_watch(const struct rundir *dir)
 {
-	struct flock whole = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
 	char path[RUNDIR_PATH_MAX + 10];
-	pid_t pid = 0;
 	int fd;
 
 	rundir_file(dir, "pid", path);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Asks without locking, so an engine that starts at this moment is not refused. */
+bool rundir_ended(int watch)
+{
+	struct flock whole = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+
+	return fcntl(watch, F_OFD_GETLK, &whole) || whole.l_type == F_UNLCK;
+}
+
+pid_t rundir_owner(const struct rundir *dir)
+{
+	int fd = rundir_watch(dir);
+	pid_t pid = 0;
+
 	if (fd < 0)
-		return errno == ENOENT ? 0 : -errno;
-	/* Asks without locking, so an engine that starts at this moment is not refused. */
-	if (!fcntl(fd, F_OFD_GETLK, &whole) && whole.l_type != F_UNLCK) {
+		return fd == -ENOENT ? 0 : fd;
+	if (!rundir_ended(fd)) {
 		pid = pid_read(fd);
 		if (pid <= 0)
 			pid = -EAGAIN; /* locked a moment ago, not yet written */

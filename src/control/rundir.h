@@ -53,6 +53,14 @@ void rundir_close(struct rundir *dir);
 /* The process that holds the lock, 0: nobody, or a negative errno. */
 pid_t rundir_owner(const struct rundir *dir);
 
+/*
+ * Opens the lock of the engine that runs there, to be closed; a negative errno when there is none.
+ * rundir_ended() is about that engine then, whoever comes after it: it has given the lock back,
+ * which is the last that it does, after its files and directories are gone.
+ */
+int rundir_watch(const struct rundir *dir);
+bool rundir_ended(int watch);
+
 /* Names of the engines that run in the same base, "a, b"; as many as there is room for. */
 void rundir_running(const struct rundir *dir, char *text, size_t size);
 

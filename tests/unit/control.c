@@ -438,6 +438,7 @@ static void rundir_locks(void **state)
 	char base[] = "/tmp/napier-rundir-XXXXXX", sub[64], path[128], says[256];
 	struct rundir first, second;
 	struct error err = {0};
+	int watch;
 
 	(void)state;
 	assert_non_null(mkdtemp(base));
@@ -464,7 +465,17 @@ static void rundir_locks(void **state)
 	assert_int_equal(access(path, F_OK), -1);
 	rundir_file(&second, "counters", path);
 	assert_int_equal(access(path, F_OK), -1);
+	/* In the middle of its end: nobody finds it any more, and yet it has not ended. */
+	watch = rundir_watch(&first);
+	assert_true(watch >= 0);
+	rundir_file(&second, "pid", path);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rundir_owner(&first), 0);
+	assert_int_equal(rundir_watch(&first), -ENOENT);
+	assert_false(rundir_ended(watch));
 	rundir_close(&second);
+	assert_true(rundir_ended(watch));
+	close(watch);
 	assert_int_equal(access(first.path, F_OK), -1);
 	/* The first had made the base; the second leaves what it found. */
 	assert_int_equal(rmdir(sub), 0);
