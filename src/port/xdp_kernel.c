@@ -200,6 +200,16 @@ static void deferral_warn(struct xdp_port *xp, const struct kernel_record *k)
 		  xp->port->name);
 }
 
+/* 0: the socket does not know. */
+static unsigned napi_id(const struct xdp_queue *q)
+{
+	unsigned id = 0;
+	socklen_t size = sizeof(id);
+
+	getsockopt(q->fd, SOL_SOCKET, SO_INCOMING_NAPI_ID, &id, &size);
+	return id;
+}
+
 /* As the kernel has it now, in every queue's record. */
 static void observe(struct xdp_port *xp)
 {
@@ -211,14 +221,10 @@ static void observe(struct xdp_port *xp)
 	for (uint32_t i = 0; i < xp->opened; i++) {
 		struct xdp_queue *q = &xp->queue[i];
 		struct kernel_record *k = q->queue->kernel;
-		unsigned id = 0;
-		socklen_t size = sizeof(id);
 
 		if (!k)
 			continue; /* the engine has not come to this queue yet */
-		if (q->prefers)
-			getsockopt(q->fd, SOL_SOCKET, SO_INCOMING_NAPI_ID, &id, &size);
-		atomic_store(&k->napi_id, id);
+		atomic_store(&k->napi_id, q->prefers ? napi_id(q) : 0);
 		atomic_store(&k->defer_hard_irqs, there[IRQ_DEFER_COUNT]);
 		atomic_store(&k->gro_flush_timeout, there[IRQ_DEFER_TIMEOUT]);
 	}
@@ -274,6 +280,9 @@ static void napi_look(struct xdp_port *xp, struct xdp_queue *q)
 
 	if (!atomic_load(&q->drive) || atomic_load(&k->napi_id) ||
 	    !counter_read(&napi_counters(q->queue->napi)->received))
+		return;
+	/* The first packet may have come between that look and this one. */
+	if (napi_id(q))
 		return;
 	atomic_store(&q->drive, false);
 	atomic_store(&k->poll, KERNEL_POLL_REFUSED);
