@@ -196,15 +196,16 @@ static void stops_once_for_all(void **state)
 	struct command_rig *rig = *state;
 
 	engine_start(rig, &engine, "run --run-dir %s %s %s", rig->base, rig->spec[0], rig->spec[1]);
-	kill(engine.pid, SIGSTOP);
+	engine_freeze(&engine);
 	for (int i = 0; i < 2; i++) {
 		char arguments[64];
 
 		snprintf(arguments, sizeof(arguments), "stop --run-dir %s", rig->base);
 		process_start(rig, &p[i], arguments);
 	}
-	for (int i = 0; i < 4000 && connections(rig) < 3; i++)
+	for (int i = 0; i < NETNS_SECONDS * 200 && connections(rig) < 3; i++)
 		nanosleep(&pause, NULL);
+	assert_int_equal(connections(rig), 3);
 	kill(engine.pid, SIGCONT);
 	for (int i = 0; i < 2; i++) {
 		process_end(&p[i]);

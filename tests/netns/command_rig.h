@@ -48,8 +48,8 @@ void file_make(const struct command_rig *rig, const char *kind, const char *byte
 void process_start(struct command_rig *rig, struct process *p, const char *arguments);
 void process_end(struct process *p);
 /*
- * Runs it to its end; returns its status. A switch that a busy machine does not get done in its
- * second fails with everything as it was, and is asked for again.
+ * Runs it to its end; returns its status. A change that a busy machine does not get done in its
+ * second, or seconds, fails with everything as it was, and is asked for again.
  */
 __attribute__((format(printf, 3, 4))) int napier(struct command_rig *rig, struct process *p,
 						 const char *format, ...);
@@ -61,6 +61,8 @@ __attribute__((format(printf, 3, 4))) void engine_start(struct command_rig *rig,
 							const char *format, ...);
 /* One that runs as a setup file with this text says. */
 void engine_start_file(struct command_rig *rig, struct process *p, const char *conf);
+/* None of its threads runs any more, until SIGCONT: a signal alone may have to wait for a CPU. */
+void engine_freeze(const struct process *p);
 /* Sends it this, and waits for its end. */
 void engine_signal(struct command_rig *rig, struct process *p, int number);
 /* SIGTERM, at which it has to end well. */

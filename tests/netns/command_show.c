@@ -52,6 +52,28 @@ static void shows_outside_changes(void **state)
 	engine_stop(rig, &engine);
 }
 
+/*
+ * Sends until a wake-up of p0 is counted, and returns how much that took: its busy-poller may have
+ * had no CPU since it was started, and then it has not come to rest yet.
+ */
+static uint32_t wakes(struct command_rig *rig)
+{
+	uint32_t crossed = 0;
+	long long p99 = 0;
+
+	for (int i = 0; i < NETNS_SECONDS && !p99; i++) {
+		json_t *view;
+
+		assert_int_equal(netns_cross(&rig->links, 0, 500, 60), 500);
+		crossed += 500;
+		view = show_json(rig, "");
+		p99 = number(find(view, "napis", "port", "p0"), "wake_p99_ns");
+		json_decref(view);
+	}
+	assert_true(p99 > 0);
+	return crossed;
+}
+
 /* Every thread that can poll, with what was asked of it; also what others changed (case 26). */
 static void shows_runners(void **state)
 {
@@ -59,6 +81,7 @@ static void shows_runners(void **state)
 	struct command_rig *rig = *state;
 	struct process engine, p;
 	json_t *view, *o;
+	uint32_t crossed;
 
 	engine_start(rig, &engine, "run --cpus 0 --run-dir %s %s %s", rig->base, rig->spec[0],
 		     rig->spec[1]);
@@ -66,7 +89,7 @@ static void shows_runners(void **state)
 		napier(rig, &p, "set --run-dir %s p0 poller=busy-poll idle_suspend=100", rig->base),
 		0);
 	assert_int_equal(napier(rig, &p, "set --run-dir %s p1 poller=workqueue", rig->base), 0);
-	assert_int_equal(netns_cross(&rig->links, 0, 500, 60), 500);
+	crossed = wakes(rig);
 	view = show_json(rig, "");
 	o = find(view, "runners", "name", "busy/0");
 	assert_non_null(o);
@@ -78,16 +101,16 @@ static void shows_runners(void **state)
 		text(json_object_get(find(view, "runners", "name", "kworker/1"), "asked"), "cpus"),
 		"0");
 	assert_true(number(find(view, "napis", "port", "p0"), "wakes") > 0);
-	assert_true(number(find(view, "napis", "port", "p0"), "wake_p99_ns") > 0);
 	json_decref(view);
 
+	/* All is counted, so that nothing is in between. */
+	packets_wait(rig, "", "p0", "rx_packets", crossed);
 	view = show_json(rig, " --interval 0.1");
 	o = find(view, "runners", "name", "busy/0");
 	assert_string_equal(text(o, "class"), "fifo");
 	assert_int_equal(number(o, "priority"), 7);
 	assert_string_equal(text(json_object_get(o, "asked"), "class"), "fair");
-	assert_in_range(number(json_object_get(view, "load"), "interval_ns"), 100000000,
-			60000000000);
+	assert_true(number(json_object_get(view, "load"), "interval_ns") >= 100000000);
 	assert_int_equal(number(find(view, "napis", "port", "p0"), "rate"), 0);
 	json_decref(view);
 	assert_int_equal(napier(rig, &p, "show --run-dir %s --interval x", rig->base), 2);
@@ -109,7 +132,7 @@ static void shows_while_stuck(void **state)
 	struct process engine, p;
 
 	engine_start(rig, &engine, "run --run-dir %s %s", rig->base, rig->spec[0]);
-	kill(engine.pid, SIGSTOP);
+	engine_freeze(&engine);
 	assert_int_equal(napier(rig, &p, "show --run-dir %s", rig->base), 0);
 	assert_non_null(strstr(p.out, "engine default: pid "));
 	assert_non_null(strstr(p.out, "packet:in0"));
