@@ -69,7 +69,7 @@ void configure(struct command_rig *rig)
 		      "echo 55 > /proc/sys/net/ipv4/neigh/in0/gc_stale_time && "
 		      "ip link set in0 mtu 1450");
 	/* Duplicate address detection of fd0a::1 and of the links' own addresses. */
-	host_run(rig, "for i in $(seq 200); do ip -6 addr | grep -q tentative || "
+	host_run(rig, "for i in $(seq 1000); do ip -6 addr | grep -q tentative || "
 		      "exit 0; sleep 0.05; done; exit 1");
 	host_run(rig, "ip route add fd50::/16 via " PEER6 " dev in0 table 78 expires 5000 && "
 		      "ip route add default via fe80::5 dev in0 proto ra metric 100 expires 900");
@@ -122,7 +122,7 @@ void assert_same(const char *was, const char *is)
 /* Waits, bounded, until a line for the shell in the host's namespace succeeds. */
 void host_eventually(struct command_rig *rig, const char *line)
 {
-	host_run(rig, "for i in $(seq 400); do %s && exit 0; sleep 0.05; done; exit 1", line);
+	host_run(rig, "for i in $(seq 1000); do %s && exit 0; sleep 0.05; done; exit 1", line);
 }
 
 /* p0 is the wire's port, in0h that of the TAP. */

@@ -23,6 +23,7 @@
 /* The IEEE's number for local experiments. */
 #define NUMBERED 0x88b5
 #define WINDOW 256
+#define SPINS 1000
 
 /* Each test has a run directory of its own, so no later start finds what a killed one left there.
  */
@@ -233,7 +234,7 @@ int netns_run(const struct netns_links *links, unsigned ns, const char *format, 
 	va_start(arguments, format);
 	vsnprintf(command, sizeof(command), format, arguments);
 	va_end(arguments);
-	return netns_wait(netns_fork(links, ns, run_shell, command), 60);
+	return netns_wait(netns_fork(links, ns, run_shell, command), 2 * NETNS_SECONDS);
 }
 
 struct tcp {
@@ -331,14 +332,20 @@ static void frame_fill(uint8_t *frame, uint32_t size, int from, uint32_t number)
 		frame[i] = (uint8_t)(number + i);
 }
 
-/* refused: how often the interface dropped it, and said so. */
+/*
+ * An interface that has no room drops, and says so at once: again and again, and with pauses when
+ * that does not help, since who makes room may have to wait for its CPU. refused: how often.
+ */
 static bool frame_send(int fd, const uint8_t *frame, uint32_t size, uint32_t *refused)
 {
+	const struct timespec pause = {.tv_nsec = 1000000};
+
 	for (int i = 0; i < NETNS_SECONDS * 1000; i++) {
 		if (send(fd, frame, size, 0) == (ssize_t)size)
 			return true;
 		*refused += errno == ENOBUFS;
-		poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, 1);
+		if (errno == ENOBUFS && i >= SPINS)
+			nanosleep(&pause, NULL);
 	}
 	return false;
 }
@@ -542,7 +549,7 @@ void netns_engine_ports_remove(struct netns_engine *e)
 	for (int i = 0; i < 2; i++) {
 		if (!e->port[i])
 			continue;
-		must(engine_port_remove(e->engine, e->port[i], &err), &err);
+		must(ASK_PATIENTLY(engine_port_remove(e->engine, e->port[i], &err)), &err);
 		e->port[i] = NULL;
 	}
 	must(engine_check(e->engine, &err), &err);

@@ -83,8 +83,8 @@ bool netns_tcp(const struct netns_links *links, unsigned client, unsigned server
 
 /*
  * Sends n numbered frames of `size` bytes in at one outer end, and takes them out at the other, a
- * window of at most 256 under way. Returns how many came out, in order and whole, before 10 seconds
- * had passed without any.
+ * window of at most 256 under way. Returns how many came out, in order and whole, before
+ * NETNS_SECONDS had passed without any.
  */
 uint32_t netns_cross(const struct netns_links *links, int from, uint32_t n, uint32_t size);
 /*

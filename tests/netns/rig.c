@@ -60,7 +60,7 @@ void rig_end(struct rig *rig)
 			continue;
 		CHECK(engine_handler_set(engine, port, NULL, &err));
 		netns_assert_conserved(port);
-		CHECK(engine_port_remove(engine, port, &err));
+		CHECK(ASK_PATIENTLY(engine_port_remove(engine, port, &err)));
 	}
 	netns_engine_close(&rig->engine);
 	rig_open = NULL;

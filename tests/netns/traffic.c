@@ -188,17 +188,20 @@ static int datagrams_return(void *arg, int up)
 	}
 }
 
-/* An answer to an earlier try has another size, or another content. */
+/* An answer to an earlier datagram, which was late, has another size, or another content. */
 static bool datagram_passes(int fd, uint32_t size)
 {
 	uint8_t data[CHUNK], back[CHUNK];
 
 	chunk_fill(data, size, size);
 	for (int tries = 0; tries < TRIES; tries++) {
+		ssize_t n;
+
 		if (send(fd, data, size, 0) != size)
 			return false;
-		if (recv(fd, back, sizeof(back), 0) == size && !memcmp(back, data, size))
-			return true;
+		while ((n = recv(fd, back, sizeof(back), 0)) > 0)
+			if (n == size && !memcmp(back, data, size))
+				return true;
 	}
 	return false;
 }
