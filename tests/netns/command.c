@@ -109,7 +109,7 @@ static void rebalances(void **state)
 {
 	struct command_rig *rig = *state;
 	struct process engine, p;
-	long long cpus = 0;
+	size_t moved = 0;
 	pid_t child;
 
 	engine_start(rig, &engine, "run --run-dir %s %s %s", rig->base, rig->spec[0], rig->spec[1]);
@@ -120,7 +120,7 @@ static void rebalances(void **state)
 	child = traffic_start(rig);
 	assert_int_equal(napier(rig, &p, "rebalance -i 0.2 --run-dir %s", rig->base), 0);
 	assert_non_null(strstr(p.out, "nothing to gain"));
-	for (int i = 0; i < 200 && !cpus && sysconf(_SC_NPROCESSORS_ONLN) > 1; i++) {
+	for (int i = 0; i < 200 && !moved && sysconf(_SC_NPROCESSORS_ONLN) > 1; i++) {
 		json_t *o, *view;
 
 		assert_int_equal(
@@ -128,16 +128,16 @@ static void rebalances(void **state)
 		o = json_loads(p.out, 0, NULL);
 		assert_non_null(o);
 		view = show_json(rig, "");
-		cpus = number(find(view, "napis", "port", "p0"), "cpu") +
-		       number(find(view, "napis", "port", "p1"), "cpu");
-		assert_int_equal(json_array_size(json_object_get(o, "moves")), cpus);
-		assert_int_equal(json_is_true(json_object_get(o, "made")), cpus != 0);
+		moved = (number(find(view, "napis", "port", "p0"), "cpu") != 0) +
+			(number(find(view, "napis", "port", "p1"), "cpu") != 0);
+		assert_int_equal(json_array_size(json_object_get(o, "moves")), moved);
+		assert_int_equal(json_is_true(json_object_get(o, "made")), moved != 0);
 		json_decref(view);
 		json_decref(o);
 	}
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
-	assert_true(cpus || sysconf(_SC_NPROCESSORS_ONLN) == 1);
+	assert_true(moved || sysconf(_SC_NPROCESSORS_ONLN) == 1);
 	assert_int_equal(napier(rig, &p, "rebalance x --run-dir %s", rig->base), 2);
 	assert_string_equal(p.err, "napier: rebalance: too many arguments\n");
 	engine_stop(rig, &engine);
