@@ -111,9 +111,18 @@ bool notified(const struct command_rig *rig, const char *state, int ms)
 	return false;
 }
 
+/* It is still there to be waited for. */
+static bool has_ended(const struct process *p)
+{
+	siginfo_t info = {0};
+
+	return !waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid;
+}
+
 void engine_start(struct command_rig *rig, struct process *p, const char *format, ...)
 {
 	char arguments[2048];
+	bool ended = false;
 	va_list list;
 
 	va_start(list, format);
@@ -121,12 +130,16 @@ void engine_start(struct command_rig *rig, struct process *p, const char *format
 	va_end(list);
 	process_start(rig, p, arguments);
 	rig->engine = p->pid;
-	if (notified(rig, "READY=1", READY_MS))
-		return;
+	for (int ms = 0; ms < READY_MS && !ended; ms += 100) {
+		ended = has_ended(p);
+		if (notified(rig, "READY=1", 100))
+			return;
+	}
 	rig->engine = 0;
 	kill(p->pid, SIGKILL);
 	process_end(p);
-	fail_msg("napier %s: %s", arguments, p->err);
+	fail_msg("napier %s: %s, status %d: %s", arguments, ended ? "ended" : "not ready",
+		 p->status, p->err);
 }
 
 void engine_start_file(struct command_rig *rig, struct process *p, const char *conf)
