@@ -2,19 +2,21 @@
 /* rr over the loopback: every request is accounted for, in each mode. */
 #include "test.h"
 
+#include <errno.h>
 #include <unistd.h>
 
 #include <lab/clock.h>
 #include <lab/load/rr.h>
 
+#include "loopback.h"
+
 #define MSEC NSEC_PER_MSEC
 
-static struct load_place place = {.netns = -1, .address = "127.0.0.1"};
+static struct load_place place = {.netns = -1};
 static json_t *result, *served;
 static struct error err;
 
-/* Of this process, so that two runs of the test do not meet; several, as some stay in use a while.
- */
+/* Several, as some stay in use a while. Those of ::1 are all processes'. */
 static void port_next(void)
 {
 	static unsigned n;
@@ -78,18 +80,32 @@ static void result_check(const struct load_config *config, double duration)
 			 json_is_true(json_object_get(result, "valid")));
 }
 
+static uint64_t drops; /* the kernel's, of datagrams, in the last run */
+
+static void *server_start(const struct load_config *config)
+{
+	void *server;
+	int ret, tries = 5;
+
+	do {
+		port_next();
+		memset(&err, 0, sizeof(err));
+		ret = load_rr.server_start(config, &place, &server, &err);
+	} while (ret == -EADDRINUSE && --tries);
+	assert_string_equal(err.text, "");
+	return server;
+}
+
 static void run(const struct load_config *config, int64_t warm, int64_t duration)
 {
 	struct load_config patient = *config;
 	void *server, *client;
 
 	drop();
-	port_next();
-	memset(&err, 0, sizeof(err));
+	drops = loopback_drops();
 	/* Nothing gets lost, however busy the machine is. */
 	patient.timeout = 60 * NSEC_PER_SEC;
-	load_rr.server_start(&patient, &place, &server, &err);
-	assert_string_equal(err.text, "");
+	server = server_start(&patient);
 	load_rr.client_start(&patient, &place, &client, &err);
 	assert_string_equal(err.text, "");
 	clock_sleep(warm);
@@ -98,6 +114,9 @@ static void run(const struct load_config *config, int64_t warm, int64_t duration
 	load_rr.client_stop(client, &result, &err);
 	assert_string_equal(err.text, "");
 	load_rr.server_stop(server, &served);
+	drops = loopback_drops() - drops;
+	/* Of UDP what the kernel has dropped, and TCP sends that again. */
+	assert_in_range(count("lost"), 0, config->protocol == LOAD_UDP ? drops : 0);
 	result_check(config, (double)duration / 1e9);
 }
 
@@ -138,15 +157,15 @@ static void closed_loop_counts(void **state)
 				break;
 		}
 		assert_true(json_is_true(json_object_get(result, "valid")));
-		assert_int_equal(count("lost"), 0);
 		assert_true(count("transactions") > 0);
 		/* The server has also had those before and after. */
 		assert_true(served_count("transactions") >= count("completed"));
 		assert_int_equal(count("bytes_received"),
 				 count("transactions") * (c->response_size ? c->response_size : 1));
 		assert_int_equal(served_count("refused"), 0);
+		/* Of UDP it is the hello, which comes again while its answer does not. */
 		if (c->protocol == LOAD_UDP)
-			assert_int_equal(served_count("connections"), 1);
+			assert_true(served_count("connections") >= 1);
 		else if (!c->connect)
 			assert_int_equal(served_count("connections"), c->flows);
 	}
@@ -168,13 +187,19 @@ static void open_loop_counts(void **state)
 		 .request_size = 300000,
 		 .response_size = 300000,
 		 .outstanding = 4},
-		{.protocol = LOAD_UDP, .flows = 1, .rate = 2000, .request_size = 64},
+		/* No more under way than fit into a socket, however long its reader is put off. */
+		{.protocol = LOAD_UDP,
+		 .flows = 1,
+		 .rate = 2000,
+		 .request_size = 64,
+		 .outstanding = 64},
 		{.protocol = LOAD_UDP,
 		 .flows = 9,
 		 .threads = 2,
 		 .rate = 5000,
 		 .request_size = 64,
 		 .response_size = 64,
+		 .outstanding = 64,
 		 .arrivals = LOAD_POISSON},
 	};
 
@@ -188,7 +213,6 @@ static void open_loop_counts(void **state)
 		if (c->arrivals == LOAD_CONSTANT)
 			assert_true(count("started") >= (json_int_t)expected - 1 &&
 				    count("started") <= (json_int_t)expected + 1);
-		assert_int_equal(count("lost"), 0);
 	}
 }
 
@@ -196,25 +220,28 @@ static void over_ipv6(void **state)
 {
 	struct load_config config = {.protocol = LOAD_TCP, .flows = 2};
 	void *server;
+	int ret;
 
 	(void)state;
 	strcpy(place.address, "::1");
 	port_next();
-	if (load_rr.server_start(&config, &place, &server, &err)) {
-		strcpy(place.address, "127.0.0.1");
+	ret = load_rr.server_start(&config, &place, &server, &err);
+	if (ret && ret != -EADDRINUSE) {
+		loopback_address(place.address, sizeof(place.address));
 		skip();
 	}
-	load_rr.server_stop(server, NULL);
+	if (!ret)
+		load_rr.server_stop(server, NULL);
 	drop();
 	for (int64_t longer = 1; longer <= 64 && !(result && count("transactions")); longer *= 2)
 		run(&config, 10 * MSEC, longer * 50 * MSEC);
 	assert_true(count("transactions") > 0);
 	config.protocol = LOAD_UDP;
 	config.rate = 1000;
+	config.outstanding = 64;
 	run(&config, 10 * MSEC, 100 * MSEC);
 	assert_in_range(count("started"), 99, 101);
-	assert_int_equal(count("lost"), 0);
-	strcpy(place.address, "127.0.0.1");
+	loopback_address(place.address, sizeof(place.address));
 }
 
 int main(void)
@@ -224,8 +251,10 @@ int main(void)
 		cmocka_unit_test(open_loop_counts),
 		cmocka_unit_test(over_ipv6),
 	};
-	int ret = cmocka_run_group_tests(tests, NULL, NULL);
+	int ret;
 
+	loopback_address(place.address, sizeof(place.address));
+	ret = cmocka_run_group_tests(tests, NULL, NULL);
 	drop();
 	return ret;
 }

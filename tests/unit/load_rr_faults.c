@@ -12,9 +12,11 @@
 #include <lab/clock.h>
 #include <lab/load/rr.h>
 
+#include "loopback.h"
+
 #define MSEC NSEC_PER_MSEC
 
-static struct load_place place = {.netns = -1, .address = "127.0.0.1"};
+static struct load_place place = {.netns = -1};
 static void *server, *client;
 static json_t *result;
 static struct error err;
@@ -41,6 +43,12 @@ static int teardown(void **state)
 	result = NULL;
 	return 0;
 }
+
+/*
+ * A claim about real time: it holds unless one of the two was off its CPU just then. So it has to
+ * hold once of so many times.
+ */
+enum { TIMES = 5 };
 
 static void start(const struct load_config *config)
 {
@@ -90,6 +98,11 @@ static void result_check(void)
  */
 static void stall_run(const struct load_config *config)
 {
+	uint64_t drops = loopback_drops();
+
+	json_decref(result);
+	result = NULL;
+	port_next();
 	start(config);
 	clock_sleep(500 * MSEC);
 	load_rr.client_measure(client, 1000 * MSEC);
@@ -97,7 +110,8 @@ static void stall_run(const struct load_config *config)
 	assert_int_equal(load_rr.client_stop(client, &result, &err), 0);
 	load_rr.server_stop(server, NULL);
 	result_check();
-	assert_int_equal(count("lost"), 0);
+	assert_in_range(count("lost"), 0,
+			config->protocol == LOAD_UDP ? loopback_drops() - drops : 0);
 }
 
 static void a_stall_is_in_the_response_time(void **state)
@@ -132,16 +146,27 @@ static void a_stall_holds_what_is_under_way(void **state)
 			.timeout = 60 * NSEC_PER_SEC,
 		};
 
-		port_next();
-		stall_run(&config);
+		/* A client that is off its CPU all the while has nothing under way. */
+		for (unsigned k = 0; k < TIMES; k++) {
+			stall_run(&config);
+			if (json_integer_value(latency("service", "max")) > 100 * MSEC)
+				break;
+		}
 		assert_true(json_integer_value(latency("service", "max")) > 100 * MSEC);
-		json_decref(result);
-		result = NULL;
 	}
 }
 
 /* Few outstanding: what is due meanwhile is held, and by the server's fault, not the generator's.
  */
+static bool held_is_seen(void)
+{
+	/* Of 400 that were due then only those near its end waited less than RR_LATE. */
+	return count("bounded") > 300 &&
+	       /* Only those that were sent by then waited for the server. */
+	       json_integer_value(latency("service", "p99")) <
+		       json_integer_value(latency("response", "p99"));
+}
+
 static void held_requests_keep_their_time(void **state)
 {
 	const struct load_config config = {
@@ -157,14 +182,15 @@ static void held_requests_keep_their_time(void **state)
 	};
 
 	(void)state;
-	stall_run(&config);
-	assert_true(json_integer_value(latency("response", "p99")) > 100 * MSEC);
-	/* Of 400 that were due then only those near its end waited less than RR_LATE. */
-	assert_true(count("bounded") > 300);
-	assert_in_range(count("started"), 1999, 2001);
-	/* Only those that were sent by then waited for the server. */
-	assert_true(json_integer_value(latency("service", "p99")) <
-		    json_integer_value(latency("response", "p99")));
+	for (unsigned k = 0; k < TIMES; k++) {
+		stall_run(&config);
+		assert_true(json_integer_value(latency("response", "p99")) > 100 * MSEC);
+		assert_in_range(count("started"), 1999, 2001);
+		/* A generator that is off its CPU all the while holds nothing: it is late. */
+		if (held_is_seen())
+			break;
+	}
+	assert_true(held_is_seen());
 }
 
 /* Waits until so many more have been done, and lost, than there were. */
@@ -195,12 +221,15 @@ static void a_server_that_ends_makes_the_run_invalid(void **state)
 		 .request_size = 4,
 		 .response_size = 4,
 		 .rate = 1000,
+		 .outstanding = 8,
 		 .timeout = 20 * MSEC},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const struct load_config *c = &cases[i];
 		struct load_progress before;
+		uint64_t lost;
 		int ret;
 
 		port_next();
@@ -211,9 +240,16 @@ static void a_server_that_ends_makes_the_run_invalid(void **state)
 		progress_await(&before, 3 * cases[i].flows, 0);
 		load_rr.client_progress(client, &before);
 		load_rr.server_stop(server, NULL);
-		/* With a rate nothing may have been under way; what is held is lost in the end. */
-		progress_await(&before, 0, cases[i].rate > 0 ? 0 : cases[i].flows);
-		/* And every flow has seen it, a tick or a time-out later. */
+		/*
+		 * Every flow has seen it, with what was under way. With a rate that may have been
+		 * nothing, and what is held is lost in the end; over UDP more than can have been
+		 * under way, so one was sent after it.
+		 */
+		lost = c->rate > 0 ? 0 : c->flows;
+		if (c->outstanding)
+			lost = c->outstanding + 1;
+		progress_await(&before, 0, lost);
+		/* And has been told of it, a tick or a time-out later. */
 		clock_sleep(500 * MSEC);
 		ret = load_rr.client_stop(client, &result, &err);
 		assert_true(ret == -ECONNRESET || ret == -ECONNREFUSED || ret == -EPIPE);
@@ -358,6 +394,7 @@ static void fake_measure(const struct load_config *config, bool (*how)(unsigned 
 	assert_int_equal(load_rr.check(&fake_config, &err), 0);
 	answer = how;
 	fake_stop = false;
+	inet_pton(AF_INET, place.address, &at.sin_addr);
 	fake_fd = socket(AF_INET, type, 0);
 	setsockopt(fake_fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	assert_int_equal(bind(fake_fd, (void *)&at, sizeof(at)), 0);
@@ -413,7 +450,7 @@ static void losses_hold_no_flow(void **state)
 		 .request_size = 16,
 		 .response_size = 16,
 		 .rate = 2000,
-		 .timeout = 1000 * MSEC},
+		 .timeout = 3000 * MSEC},
 	};
 
 	(void)state;
@@ -444,7 +481,7 @@ static bool all(unsigned n, uint8_t *data)
 /* It is passed over, and what is behind it is seen at once: no flow stays one behind. */
 static void a_response_that_is_too_late(void **state)
 {
-	const struct load_config config = {
+	struct load_config config = {
 		.protocol = LOAD_UDP,
 		.flows = 64,
 		.request_size = 16,
@@ -454,10 +491,20 @@ static void a_response_that_is_too_late(void **state)
 
 	(void)state;
 	late_ones = true;
-	/* So many for each that one that stayed behind would have lost more than it had before. */
-	fake_measure(&config, all, 0, 1, 6 * config.flows);
+	/*
+	 * So many for each that one that stayed behind would have lost more than it had before. A
+	 * server that is off its CPU for a time-out loses all of them, too: then with a longer one.
+	 */
+	for (unsigned i = 0; i < TIMES; i++, config.timeout *= 2) {
+		json_decref(result);
+		result = NULL;
+		port_next();
+		fake_measure(&config, all, 0, 1, 6 * config.flows);
+		assert_true(count("lost") > 0);
+		if (count("completed") > count("lost"))
+			break;
+	}
 	late_ones = false;
-	assert_true(count("lost") > 0);
 	/* Some are lost. A flow that stayed behind would lose all. */
 	assert_true(count("completed") > count("lost"));
 }
@@ -622,9 +669,9 @@ static void other_parameters_are_refused(void **state)
 		other.flows = 3;
 		assert_int_equal(load_rr.client_start(&other, &place, &client, &err), -EPROTO);
 		snprintf(expected, sizeof(expected),
-			 "the server at 127.0.0.1 port %u has response_size = 400, not 401: give "
-			 "both sides the same",
-			 place.port);
+			 "the server at %s port %u has response_size = 400, not 401: give both "
+			 "sides the same",
+			 place.address, place.port);
 		assert_string_equal(err.text, expected);
 		load_rr.server_stop(server, &result);
 		/* Over UDP a hello is sent again while there is no answer. */
@@ -645,6 +692,7 @@ static void another_version_is_told(void **state)
 	(void)state;
 	assert_int_equal(load_rr.server_start(&config, &place, &server, &err), 0);
 	assert_int_equal(load_rr.check(&config, &err), 0);
+	inet_pton(AF_INET, place.address, &at.sin_addr);
 	rr_hello_make(&config, RR_ASKS, &hello);
 	hello.head.version = htons(7);
 	assert_int_equal(connect(fd, (void *)&at, sizeof(at)), 0);
@@ -723,5 +771,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(an_address_in_use_is_named, setup, teardown),
 	};
 
+	loopback_address(place.address, sizeof(place.address));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

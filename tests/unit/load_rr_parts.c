@@ -4,6 +4,7 @@
 
 #include <lab/load/rr.h>
 #include <lab/load/rr_arrivals.h>
+#include <lab/load/rr_client.h>
 #include <lab/load/rr_stats.h>
 #include <lab/load/side.h>
 
@@ -198,6 +199,28 @@ static void every_parameter_is_compared(void **state)
 			    "sides the same");
 }
 
+/* Control was off its CPU while it chose the time: what was due meanwhile is of the run. */
+static void *due_while_it_begins(void *arg)
+{
+	return rr_within(arg, 1000) ? arg : NULL;
+}
+
+static void what_is_due_while_it_begins_counts(void **state)
+{
+	struct rr_client client = {.begin = RR_BEGINNING};
+	pthread_t thread;
+	void *counts;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, due_while_it_begins, &client), 0);
+	/* So that it has asked before, mostly: it has to be right either way. */
+	clock_sleep(20 * NSEC_PER_MSEC);
+	client.end = 2000;
+	client.begin = 900;
+	pthread_join(thread, &counts);
+	assert_ptr_equal(counts, &client);
+}
+
 static void *nothing(void *arg)
 {
 	return arg;
@@ -240,6 +263,7 @@ int main(void)
 		cmocka_unit_test(stats_add_up),
 		cmocka_unit_test(what_is_not_possible_is_named),
 		cmocka_unit_test(every_parameter_is_compared),
+		cmocka_unit_test(what_is_due_while_it_begins_counts),
 		cmocka_unit_test(places_have_addresses),
 	};
 

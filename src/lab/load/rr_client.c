@@ -218,6 +218,8 @@ void rr_client_measure(void *arg, int64_t duration)
 	for (unsigned i = 0; i < client->config.threads; i++)
 		client->worker[i].stats->interval =
 			calloc(client->intervals, sizeof(struct rr_interval));
+	/* Who has not seen this has seen that it is not yet, at a time before `now`. */
+	atomic_store(&client->begin, RR_BEGINNING);
 	now = clock_now();
 	client->end = now + duration;
 	atomic_store_explicit(&client->begin, now, memory_order_release);

@@ -12,6 +12,7 @@
 
 #include <napier/counters.h>
 
+#include "lab/clock.h"
 #include "lab/load/rr.h"
 #include "lab/load/rr_arrivals.h"
 #include "lab/load/rr_stats.h"
@@ -108,14 +109,27 @@ struct rr_client {
 	int64_t interval;
 	unsigned intervals;
 	_Atomic int phase;
-	/* The run's time; end first, so that who sees a begin sees its end. 0: not yet. */
+	/*
+	 * The run's time; end first, so that who sees a begin sees its end. 0: not yet;
+	 * RR_BEGINNING while it is chosen.
+	 */
 	_Atomic int64_t begin, end;
 	struct rr_worker worker[];
 };
 
+#define RR_BEGINNING (-1)
+
+/*
+ * Waits while the time is chosen: control may be off its CPU in between, and what is due meanwhile
+ * is of the run.
+ */
 static inline int64_t rr_begin(const struct rr_client *client)
 {
-	return atomic_load_explicit(&client->begin, memory_order_acquire);
+	int64_t begin;
+
+	while ((begin = atomic_load_explicit(&client->begin, memory_order_acquire)) == RR_BEGINNING)
+		clock_sleep(NSEC_PER_MSEC / 20);
+	return begin;
 }
 
 static inline int64_t rr_end(const struct rr_client *client)

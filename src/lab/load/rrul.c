@@ -148,6 +148,7 @@ static void client_measure(void *client, int64_t duration)
 	int64_t end[LOAD_SIZES_MAX], start;
 
 	stream_plan_ends(stream_client_plan(c->stream), duration, end);
+	rrul_probe_starting(c->probe);
 	start = stream_client_measure(c->stream, duration);
 	rrul_probe_measure(c->probe, start, end);
 }

@@ -23,7 +23,7 @@
 
 const char *const rrul_probe_names[RRUL_PROBES] = {"udp_be", "udp_bk", "udp_ef", "icmp"};
 
-enum { STEP_NONE = RRUL_STEPS, LOOK_MS = 50, SPARE = 16 };
+enum { STEP_NONE = RRUL_STEPS, LOOK_MS = 50, SPARE = 16, STARTING = -1 };
 
 /* One that was sent. */
 struct slot {
@@ -52,7 +52,7 @@ struct rrul_probe {
 	pthread_t thread;
 	bool started;
 	_Atomic pid_t tid;
-	_Atomic int64_t start; /* of the steps; 0: not yet; `end` was written before it */
+	_Atomic int64_t start; /* of the steps; 0: not yet; STARTING; `end` was written before */
 	int64_t end[RRUL_STEPS];
 	_Atomic int64_t over; /* what is due then is not sent any more; 0: it goes on */
 	int wake;
@@ -77,9 +77,19 @@ static int64_t due_of(const struct rrul_probe *p, unsigned kind, uint32_t number
 	return p->began + (int64_t)(periods * p->period);
 }
 
+/* Waits while it is chosen: what is due meanwhile may be of a step. */
+static int64_t start_of(const struct rrul_probe *p)
+{
+	int64_t start;
+
+	while ((start = atomic_load_explicit(&p->start, memory_order_acquire)) == STARTING)
+		clock_sleep(NSEC_PER_MSEC / 20);
+	return start;
+}
+
 static uint8_t step_at(const struct rrul_probe *p, int64_t when)
 {
-	int64_t start = atomic_load_explicit(&p->start, memory_order_acquire);
+	int64_t start = start_of(p);
 	uint8_t step = 0;
 
 	if (!start || when < start)
@@ -91,7 +101,7 @@ static uint8_t step_at(const struct rrul_probe *p, int64_t when)
 
 static bool is_over(const struct rrul_probe *p, int64_t due)
 {
-	int64_t start = atomic_load_explicit(&p->start, memory_order_acquire);
+	int64_t start = start_of(p);
 	int64_t over = atomic_load_explicit(&p->over, memory_order_acquire);
 
 	return (over && due >= over) || (start && due - start >= p->end[RRUL_STEPS - 1]);
@@ -168,7 +178,7 @@ static void reply_take(struct rrul_probe *p, unsigned i, const struct rrul_messa
 	s->awaited = false;
 	if (s->step == STEP_NONE)
 		return;
-	start = atomic_load_explicit(&p->start, memory_order_acquire);
+	start = start_of(p);
 	t = &k->tally[s->step];
 	t->received++;
 	histogram_record(&t->latency, (uint64_t)(now - s->due));
@@ -256,7 +266,7 @@ static void *probe_run(void *arg)
 			due_send(p, i, clock_now());
 		}
 		/* A wish for all of the client's threads (a nice value) has undone it meanwhile. */
-		if (!measures && p->start) {
+		if (!measures && start_of(p)) {
 			measures = true;
 			is_punctual(p);
 		}
@@ -354,6 +364,11 @@ int rrul_probe_start(const struct load_config *config, const struct load_place *
 pid_t rrul_probe_thread(const struct rrul_probe *p)
 {
 	return p->tid;
+}
+
+void rrul_probe_starting(struct rrul_probe *p)
+{
+	atomic_store(&p->start, STARTING);
 }
 
 void rrul_probe_measure(struct rrul_probe *p, int64_t start, const int64_t end[RRUL_STEPS])

@@ -48,6 +48,8 @@ extern const char *const rrul_probe_names[RRUL_PROBES]; /* "udp_be" … "icmp" *
 int rrul_probe_start(const struct load_config *config, const struct load_place *place,
 		     struct rrul_probe **out, struct error *err);
 pid_t rrul_probe_thread(const struct rrul_probe *probe);
+/* The start is about to be chosen: no probe is taken for one before it until it is told. */
+void rrul_probe_starting(struct rrul_probe *probe);
 /* Steps begin at `start`, and end at these times after it. */
 void rrul_probe_measure(struct rrul_probe *probe, int64_t start, const int64_t end[RRUL_STEPS]);
 /* Probes that came back, and did not, so far. */
