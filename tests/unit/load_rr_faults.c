@@ -339,7 +339,7 @@ static void fake_udp(int fd)
 
 static void fake_tcp(int listener)
 {
-	struct timeval look = {.tv_usec = 10000};
+	struct timeval look = {.tv_usec = 10000}, patient = {0};
 	unsigned n = 0;
 
 	setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof(look));
@@ -350,11 +350,13 @@ static void fake_tcp(int listener)
 
 		if (fd < 0)
 			continue;
-		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof(look));
+		/* Whoever connects sends it, and closes when it ends; it may take its time. */
+		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patient, sizeof(patient));
 		if (recv(fd, &hello, sizeof(hello), MSG_WAITALL) == (ssize_t)sizeof(hello)) {
 			rr_hello_answer(&fake_config, &hello, &out);
 			send(fd, &out, sizeof(out), MSG_NOSIGNAL);
 		}
+		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof(look));
 		while (!fake_stop) {
 			ssize_t got = recv(fd, data, sizeof(data), 0);
 
@@ -537,7 +539,9 @@ static void no_answer_in_time_is_a_loss(void **state)
 		assert_int_equal(count("completed"), 0);
 		assert_true(count("lost") >= 1);
 		assert_true(count("timeouts") >= 1);
-		assert_non_null(strstr(invalid(), "no request was answered"));
+		/* One that was late at so few says that first. */
+		if (!(cases[i].rate > 0 && strstr(invalid(), "the generator was late")))
+			assert_non_null(strstr(invalid(), "no request was answered"));
 		assert_true(json_is_null(latency("service", "p99")));
 		json_decref(result);
 		result = NULL;

@@ -36,6 +36,17 @@ static inline void loopback_pin(struct load_place *place)
 			cpuset_add(&place->cpus, cpu);
 }
 
+/* The calling thread has one CPU from now on, for the same reason. */
+static inline void loopback_stay(void)
+{
+	int cpu = sched_getcpu();
+	cpu_set_t here;
+
+	CPU_ZERO(&here);
+	CPU_SET(cpu < 0 ? 0 : cpu, &here);
+	sched_setaffinity(0, sizeof(here), &here);
+}
+
 /* Of the CPUs' backlogs, which are full when softirq is put off: whose packets does not matter. */
 static inline uint64_t backlog_drops(void)
 {

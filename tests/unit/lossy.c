@@ -15,6 +15,8 @@
 
 #include <lab/clock.h>
 
+#include "loopback.h"
+
 enum {
 	FLOWS = 64,
 	CONNECTIONS = 64,
@@ -55,9 +57,12 @@ struct lossy {
 
 static struct sockaddr_in address_of(uint16_t port)
 {
-	return (struct sockaddr_in){.sin_family = AF_INET,
-				    .sin_port = htons(port),
-				    .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port)};
+	char text[INET_ADDRSTRLEN];
+
+	loopback_address(text, sizeof(text));
+	inet_pton(AF_INET, text, &at.sin_addr);
+	return at;
 }
 
 static void pass(struct lossy *l, struct flow *f, bool up, const uint8_t *data, size_t size)
@@ -182,6 +187,8 @@ static void held_look(struct lossy *l)
 static void *lossy_run(void *arg)
 {
 	struct lossy *l = arg;
+
+	loopback_stay();
 
 	while (!l->stop) {
 		struct pollfd p[2 + FLOWS + 2 * CONNECTIONS];

@@ -13,9 +13,11 @@
 #include <lab/clock.h>
 #include <lab/load/load.h>
 
+#include "loopback.h"
+
 #define MS NSEC_PER_MSEC
 
-static struct load_place place = {.netns = -1, .address = "127.0.0.1"};
+static struct load_place place = {.netns = -1};
 static void *server, *client;
 static json_t *result;
 
@@ -119,6 +121,47 @@ static double rate(const json_t *o, const char *key)
 	return json_number_value(value);
 }
 
+/* A rate that a side has not counted for is null. */
+static bool is_known(void)
+{
+	const json_t *value;
+	const char *key;
+	size_t i;
+
+	json_object_foreach((json_t *)at(result, "rates"), key, value)
+	{
+		if (!json_is_number(value))
+			return false;
+	}
+	json_array_foreach((json_t *)at(result, "steps"), i, value)
+	{
+		if (!count(value, "bytes_sent") || !count(value, "bytes_received"))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * On a busy machine a thread may not run in so short a time, or hear of it too late, which says
+ * nothing: then again, for twice as long. How long it was.
+ */
+static int64_t measure_known(struct load_config *config, int64_t duration)
+{
+	struct error err = {0};
+
+	for (int i = 0; i < 6; i++, duration *= 2) {
+		if (!client && load_stream.client_start(config, &place, &client, &err))
+			fail_msg("%s", err.text);
+		json_decref(result);
+		result = NULL;
+		measure(duration);
+		if (is_known())
+			return duration;
+	}
+	fail_msg("nothing was measured, though it had seconds");
+	return 0;
+}
+
 static double series_sum(const char *key)
 {
 	const json_t *array = at(at(result, "series"), key), *value;
@@ -143,6 +186,13 @@ static void assert_valid(void)
 		fail_msg("%s", json_string_value(at(result, "invalid")));
 }
 
+/* Of datagrams no more is lost than the kernel says. */
+static void assert_lost(uint64_t drops)
+{
+	assert_in_range(count(result, "lost"), 0, drops);
+	assert_int_equal(count(result, "received"), count(result, "sent") - count(result, "lost"));
+}
+
 static void assert_steps_add_up(const char *key)
 {
 	uint64_t sum = 0;
@@ -161,18 +211,19 @@ static void datagrams_are_accounted_for(void **state)
 	for (unsigned i = 0; i < 3; i++) {
 		struct load_config config = config_of(LOAD_UDP, directions[i]);
 		unsigned ways = directions[i] == LOAD_BOTH ? 2 : 1;
+		uint64_t sent, drops = loopback_drops();
 		json_t *served = NULL;
-		uint64_t sent;
+		double seconds;
 
 		both_start(&config);
 		clock_sleep(20 * MS);
-		measure(200 * MS);
+		seconds = (double)measure_known(&config, 200 * MS) / 1e9;
+		drops = loopback_drops() - drops;
 		assert_valid();
 		sent = count(result, "sent");
-		/* Nothing is dropped where there is no more than fits into a buffer at once. */
-		assert_true(sent > ways);
-		assert_int_equal(count(result, "received"), sent);
-		assert_int_equal(count(result, "lost"), 0);
+		assert_true(sent >= ways);
+		assert_lost(drops);
+		/* Each flow's sender has one CPU, whose backlog is a queue. */
 		assert_int_equal(count(result, "reordered"), 0);
 		assert_int_equal(count(result, "duplicated"), 0);
 		assert_int_equal(count(result, "send_errors"), 0);
@@ -180,7 +231,7 @@ static void datagrams_are_accounted_for(void **state)
 		assert_steps_add_up("received");
 		assert_steps_add_up("bytes_sent");
 		assert_steps_add_up("bytes_received");
-		assert_int_equal(series_sum("lost"), 0);
+		assert_int_equal(series_sum("lost"), count(result, "lost"));
 		assert_true(fabs(bits_of("sent_mbit") - 8.0 * (double)count(result, "bytes_sent")) <
 			    1);
 		/* What came after the end is in no interval. */
@@ -190,7 +241,7 @@ static void datagrams_are_accounted_for(void **state)
 			assert_true(fabs(bits_of("received_mbit") -
 					 8.0 * (double)count(result, "bytes_received")) < 1);
 		/* A side that heard late of the beginning has counted for less time. */
-		assert_true(rate(result, "sent_datagrams") * 0.2 > (double)sent - 0.01);
+		assert_true(rate(result, "sent_datagrams") * seconds > (double)sent - 0.01);
 		load_stream.server_stop(server, &served);
 		server = NULL;
 		/* With those of the warm-up. */
@@ -208,10 +259,11 @@ static void steps_have_their_sizes(void **state)
 {
 	struct load_config config = config_of(LOAD_UDP, LOAD_UP);
 	const json_t *steps;
+	double seconds;
 
 	(void)state;
 	both_start(&config);
-	measure(2000 * MS);
+	seconds = (double)measure_known(&config, 2000 * MS) / 1e9;
 	steps = at(result, "steps");
 	assert_int_equal(json_array_size(steps), 2);
 	for (unsigned i = 0; i < 2; i++) {
@@ -221,8 +273,8 @@ static void steps_have_their_sizes(void **state)
 
 		snprintf(name, sizeof(name), "%u", config.size[i]);
 		assert_string_equal(json_string_value(at(step, "name")), name);
-		assert_true(fabs(json_number_value(at(step, "from_s")) - 1.0 * i) < 1e-9);
-		assert_true(fabs(json_number_value(at(step, "duration_s")) - 1.0) < 1e-9);
+		assert_true(fabs(json_number_value(at(step, "from_s")) - seconds / 2 * i) < 1e-9);
+		assert_true(fabs(json_number_value(at(step, "duration_s")) - seconds / 2) < 1e-9);
 		assert_true(count(step, "sent") > 0);
 		assert_int_equal(count(step, "bytes_sent"), size * count(step, "sent"));
 		assert_int_equal(count(step, "bytes_received"), size * count(step, "received"));
@@ -245,7 +297,7 @@ static void a_flood_is_accounted_for(void **state)
 		config.flows = flows[i % 2];
 		config.size[0] = 16;
 		both_start(&config);
-		measure(300 * MS);
+		measure_known(&config, 300 * MS);
 		assert_valid();
 		assert_true(count(result, "sent") > 0);
 		assert_int_equal(count(result, "sent"),
@@ -271,7 +323,7 @@ static void tcp_is_accounted_for(void **state)
 			config.flows = config.threads = 1;
 		both_start(&config);
 		clock_sleep(10 * MS);
-		measure(300 * MS);
+		measure_known(&config, 300 * MS);
 		assert_valid();
 		assert_int_equal(count(result, "bytes_lost"), 0);
 		assert_int_equal(count(result, "broken"), 0);
@@ -309,23 +361,22 @@ static void one_client_after_another(void **state)
 {
 	struct load_config config = config_of(LOAD_UDP, LOAD_BOTH);
 	struct error err = {0};
+	uint64_t drops;
 	void *second;
 
 	(void)state;
 	both_start(&config);
 	assert_int_equal(load_stream.client_start(&config, &place, &second, &err), -EBUSY);
 	measure(200 * MS);
-	json_decref(result);
-	assert_int_equal(load_stream.client_start(&config, &place, &client, &err), 0);
-	measure(200 * MS);
+	drops = loopback_drops();
+	measure_known(&config, 200 * MS);
 	assert_valid();
-	assert_int_equal(count(result, "lost"), 0);
+	assert_lost(loopback_drops() - drops);
 	/* One that leaves without a word. */
 	assert_int_equal(load_stream.client_start(&config, &place, &client, &err), 0);
 	load_stream.client_stop(client, NULL, NULL);
-	json_decref(result);
-	assert_int_equal(load_stream.client_start(&config, &place, &client, &err), 0);
-	measure(200 * MS);
+	client = NULL;
+	measure_known(&config, 200 * MS);
 	assert_valid();
 }
 
@@ -351,26 +402,31 @@ static void nothing_measured_is_null(void **state)
 	}
 }
 
+static uint64_t server_received(void)
+{
+	json_t *read = load_stream.server_read(server);
+	uint64_t received = count(read, "received");
+
+	json_decref(read);
+	return received;
+}
+
 /* Ctrl-C: what was measured until then is there. */
 static void an_early_stop_keeps_what_there_is(void **state)
 {
 	struct load_config config = config_of(LOAD_UDP, LOAD_BOTH);
 	struct error err = {0};
-	struct load_progress before, now;
+	uint64_t before;
 	double duration;
 
 	(void)state;
 	both_start(&config);
 	load_stream.client_measure(client, 3600 * NSEC_PER_SEC);
 	clock_sleep(100 * MS);
-	/* With some of the server's, who has heard of it then. */
-	load_stream.client_progress(client, &before);
-	for (int i = 0; i < 60000; i++) {
-		load_stream.client_progress(client, &now);
-		if (now.done > before.done + 50)
-			break;
+	/* More than sockets may have had of what was sent before it began. */
+	before = server_received();
+	for (int i = 0; i < 60000 && server_received() < before + 2000; i++)
 		clock_sleep(MS);
-	}
 	assert_int_equal(client_stop(&err), 0);
 	assert_true(json_is_false(at(result, "valid")));
 	assert_non_null(strstr(json_string_value(at(result, "invalid")), "stopped after"));
@@ -429,7 +485,7 @@ static void a_killed_server_ends_the_run(void **state)
 		clock_sleep(50 * MS);
 		ret = client_stop(&err);
 		assert_int_equal(ret, -ECONNRESET);
-		assert_non_null(strstr(err.text, "127.0.0.1 port"));
+		assert_non_null(strstr(err.text, place.address));
 		assert_true(json_is_false(at(result, "valid")));
 		assert_non_null(strstr(json_string_value(at(result, "invalid")), "server"));
 		counts = at(result, "counts");
@@ -455,16 +511,15 @@ static void nobody_there_is_said(void **state)
 	server = NULL;
 	assert_int_equal(load_stream.client_start(&config, &place, &client, &err), -ECONNREFUSED);
 	client = NULL;
-	assert_non_null(strstr(err.text, "127.0.0.1 port"));
+	assert_non_null(strstr(err.text, place.address));
 }
 
 static int loopback(int type, bool listens)
 {
-	struct sockaddr_in to = {.sin_family = AF_INET,
-				 .sin_port = htons(place.port),
-				 .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(place.port)};
 	int fd = socket(AF_INET, type, 0), one = 1;
 
+	inet_pton(AF_INET, place.address, &to.sin_addr);
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (listens)
 		assert_int_equal(bind(fd, (void *)&to, sizeof(to)) || listen(fd, 8), 0);
@@ -484,6 +539,7 @@ static void strangers_are_no_matter(void **state)
 					    "{ for ever"};
 	struct load_config config = config_of(LOAD_UDP, LOAD_UP);
 	struct error err = {0};
+	uint64_t drops;
 	int fd[16];
 	unsigned n = 0;
 
@@ -498,9 +554,10 @@ static void strangers_are_no_matter(void **state)
 	/* They wait for an answer, while others are served. */
 	if (load_stream.client_start(&config, &place, &client, &err))
 		fail_msg("%s", err.text);
-	measure(200 * MS);
+	drops = loopback_drops();
+	measure_known(&config, 200 * MS);
 	assert_valid();
-	assert_int_equal(count(result, "lost"), 0);
+	assert_lost(loopback_drops() - drops);
 	while (n)
 		close(fd[--n]);
 }
@@ -632,6 +689,8 @@ int main(void)
 		cmocka_unit_test_teardown(what_cannot_be_is_named, run_stop),
 	};
 
-	place.port = (uint16_t)(20000 + getpid() % 20000);
+	loopback_address(place.address, sizeof(place.address));
+	loopback_pin(&place);
+	place.port = (uint16_t)(20000 + getpid() % 10000);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

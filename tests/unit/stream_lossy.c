@@ -8,9 +8,10 @@
 #include <lab/load/load.h>
 #include <lab/load/stream_worker.h>
 
+#include "loopback.h"
 #include "lossy.h"
 
-static struct load_place place = {.netns = -1, .address = "127.0.0.1"};
+static struct load_place place = {.netns = -1};
 static void *server, *client;
 static struct lossy *lossy;
 static json_t *result;
@@ -94,12 +95,15 @@ static int run_stop(void **state)
 	return 0;
 }
 
-static void run(struct load_config *config, struct done *done)
+static uint64_t drops; /* the kernel's, in the last run */
+
+static void run(struct load_config *config, int64_t duration, struct done *done)
 {
 	struct load_place through;
 	struct error err = {0};
 	int ret;
 
+	drops = loopback_drops();
 	assert_int_equal(load_stream.check(config, &err), 0);
 	while ((ret = load_stream.server_start(config, &place, &server, &err)) == -EADDRINUSE)
 		place.port += 8;
@@ -110,14 +114,45 @@ static void run(struct load_config *config, struct done *done)
 	while (!(lossy = lossy_start(through.port, place.port, judge, done)));
 	if (load_stream.client_start(config, &through, &client, &err))
 		fail_msg("%s", err.text);
-	load_stream.client_measure(client, 300 * NSEC_PER_MSEC);
-	clock_sleep(300 * NSEC_PER_MSEC);
+	load_stream.client_measure(client, duration);
+	clock_sleep(duration);
 	if (load_stream.client_stop(client, &result, &err))
 		fail_msg("%s", err.text);
 	client = NULL;
 	/* Nothing is on its way any more when it has ended. */
 	lossy_stop(lossy);
 	lossy = NULL;
+	drops = loopback_drops() - drops;
+}
+
+/* What this path has done, give or take what the kernel has dropped, which it counts. */
+static void assert_done(const char *key, uint64_t done)
+{
+	assert_true(count(result, key) + drops >= done);
+	assert_true(count(result, key) <= done + drops);
+}
+
+static bool is_number(const char *rate)
+{
+	return json_is_number(json_object_get(json_object_get(result, "rates"), rate));
+}
+
+/*
+ * On a busy machine little may be sent in so short a time, and the server may hear too late that it
+ * is to send, which says nothing: then again, for twice as long.
+ */
+static void run_enough(struct load_config *config, struct done *done)
+{
+	int64_t duration = 300 * NSEC_PER_MSEC;
+
+	for (int i = 0; i < 6; i++, duration *= 2) {
+		*done = (struct done){.way = done->way};
+		run_stop(NULL);
+		run(config, duration, done);
+		if (is_number("sent_mbit") && is_number("received_mbit") && done->n &&
+		    (done->way == DROP_ALL || (done->dropped && done->doubled && done->swapped)))
+			break;
+	}
 }
 
 static struct load_config config_of(enum load_direction direction)
@@ -148,17 +183,18 @@ static void each_is_counted_as_what_it_is(void **state)
 		size_t k;
 		json_t *value;
 
-		run(&config, &done);
+		run_enough(&config, &done);
 		assert_true(done.dropped > 0 && done.doubled > 0 && done.swapped > 0);
-		assert_int_equal(count(result, "sent"), done.n);
-		assert_int_equal(count(result, "lost"), done.dropped);
-		assert_int_equal(count(result, "received"), done.n - done.dropped);
-		assert_int_equal(count(result, "duplicated"), done.doubled);
-		assert_int_equal(count(result, "reordered"), done.swapped);
+		assert_done("sent", done.n);
+		assert_done("lost", done.dropped);
+		assert_int_equal(count(result, "received"),
+				 count(result, "sent") - count(result, "lost"));
+		assert_done("duplicated", done.doubled);
+		assert_done("reordered", done.swapped);
 		/* By interval, too. */
 		json_array_foreach(json_object_get(json_object_get(result, "series"), "lost"), k,
 				   value) lost += (uint64_t)json_integer_value(value);
-		assert_int_equal(lost, done.dropped);
+		assert_int_equal(lost, count(result, "lost"));
 		run_stop(NULL);
 	}
 }
@@ -171,11 +207,11 @@ static void a_path_that_drops_all_parks_nothing(void **state)
 
 	(void)state;
 	config.timeout = 400 * NSEC_PER_MSEC;
-	run(&config, &done);
+	run_enough(&config, &done);
 	assert_true(count(result, "sent") > 0);
-	assert_int_equal(count(result, "sent"), done.n);
+	assert_done("sent", done.n);
 	assert_int_equal(count(result, "received"), 0);
-	assert_int_equal(count(result, "lost"), done.n);
+	assert_int_equal(count(result, "lost"), count(result, "sent"));
 	assert_int_equal(count(result, "bytes_received"), 0);
 	rates = json_object_get(result, "rates");
 	assert_true(json_real_value(json_object_get(rates, "received_mbit")) == 0);
@@ -189,6 +225,8 @@ int main(void)
 		cmocka_unit_test_teardown(a_path_that_drops_all_parks_nothing, run_stop),
 	};
 
-	place.port = (uint16_t)(20000 + getpid() % 20000);
+	loopback_address(place.address, sizeof(place.address));
+	loopback_pin(&place);
+	place.port = (uint16_t)(20000 + getpid() % 10000);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
