@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -210,6 +211,134 @@ static void a_full_disk_is_said(void **state)
 	assert_int_equal(rc, CHILD_FINE);
 }
 
+/* Of a directory and of its flent/, all that is no file of a report. */
+static unsigned others_count(const char *path)
+{
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+	unsigned n = 0;
+
+	while (dir && (entry = readdir(dir)))
+		n += strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") &&
+		     strcmp(entry->d_name, "results.json") &&
+		     strcmp(entry->d_name, "report.html") && strcmp(entry->d_name, "flent") &&
+		     fnmatch("*.flent.gz", entry->d_name, 0);
+	if (dir)
+		closedir(dir);
+	return n;
+}
+
+static void file_make(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "half", 4), 4);
+	close(fd);
+}
+
+/* Few files, as it is written often. */
+static json_t *small(void)
+{
+	return results_fixture(&(struct fixture){
+		.systems = 2, .workloads = 1, .repeats = 2, .samples = 300, .faster = 1});
+}
+
+/* Writes reports until it is killed. */
+static pid_t writer_start(const json_t *results, const char *path)
+{
+	pid_t pid = fork();
+	struct error err;
+
+	assert_true(pid >= 0);
+	while (!pid)
+		if (report_write(results, path, &err) || report_replace(results, path, &err))
+			_exit(1);
+	return pid;
+}
+
+/* Each that could be there, and what in truth is left at some moment. */
+static void what_a_killed_one_left_goes(void **state)
+{
+	static const char *const left[] = {
+		".new/results.json",	      ".new/.report.html.new", ".new/flent/gone.flent.gz",
+		".new/flent/.x.flent.gz.new", ".results.json.new",     ".report.html.new",
+		"flent/.y.flent.gz.new",
+	};
+	json_t *results = small(), *read;
+	char path[128], file[256];
+	struct error err;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/killed", directory);
+	assert_int_equal(report_write(results, path, &err), 0);
+	snprintf(file, sizeof(file), "%s/.new", path);
+	assert_int_equal(mkdir(file, 0777), 0);
+	snprintf(file, sizeof(file), "%s/.new/flent", path);
+	assert_int_equal(mkdir(file, 0777), 0);
+	for (size_t i = 0; i < sizeof(left) / sizeof(*left); i++) {
+		snprintf(file, sizeof(file), "%s/%s", path, left[i]);
+		file_make(file);
+	}
+	for (unsigned i = 0; i <= 10; i++) {
+		int status;
+		pid_t pid;
+
+		if (report_replace(results, path, &err))
+			fail_msg("%s", err.text);
+		assert_int_equal(others_count(path), 0);
+		snprintf(file, sizeof(file), "%s/flent", path);
+		assert_int_equal(others_count(file), 0);
+		snprintf(file, sizeof(file), "%s/flent/gone.flent.gz", path);
+		assert_int_not_equal(access(file, F_OK), 0);
+		assert_int_equal(report_read(path, &read, &err), 0);
+		json_decref(read);
+		if (i == 10)
+			break;
+		pid = writer_start(results, path);
+		usleep(1000 + i * 700);
+		kill(pid, SIGKILL);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFSIGNALED(status)); /* none has failed */
+	}
+	json_decref(results);
+}
+
+static int write_often(const json_t *results, const char *path)
+{
+	struct error err;
+	int rc = 0;
+
+	for (unsigned i = 0; i < 5 && !rc; i++) {
+		rc = report_replace(results, path, &err);
+		rc = rc ? rc : report_write(results, path, &err);
+	}
+	return rc;
+}
+
+/* Two at once write one after the other, and what is there is whole. */
+static void two_at_once_do_not_mix(void **state)
+{
+	json_t *results = small(), *read;
+	char path[128];
+	struct error err;
+	pid_t pid;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/two", directory);
+	assert_int_equal(report_write(results, path, &err), 0);
+	pid = fork();
+	if (!pid)
+		_exit(write_often(results, path) ? CHILD_WRONG : CHILD_FINE);
+	assert_int_equal(write_often(results, path), 0);
+	assert_int_equal(child_wait(pid), CHILD_FINE);
+	assert_int_equal(report_read(path, &read, &err), 0);
+	assert_true(json_equal(read, results));
+	assert_int_equal(others_count(path), 0);
+	json_decref(read);
+	json_decref(results);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -217,6 +346,8 @@ int main(void)
 		cmocka_unit_test(what_is_no_results_is_refused),
 		cmocka_unit_test(what_stands_there_stays_when_writing_fails),
 		cmocka_unit_test(a_full_disk_is_said),
+		cmocka_unit_test(what_a_killed_one_left_goes),
+		cmocka_unit_test(two_at_once_do_not_mix),
 	};
 
 	return cmocka_run_group_tests(tests, directory_make, directory_remove);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -44,41 +45,62 @@ static int all_write(int fd, const char *data, size_t size)
 	return 0;
 }
 
-/* As a file that is made by open(2) would have; mkstemp's is of its owner alone. */
-static mode_t mode_wanted(void)
-{
-	mode_t mask = umask(0);
-
-	umask(mask);
-	return 0666 & ~mask;
-}
-
 /* Synced before it is renamed: else a crash could leave the name with nothing behind it. */
 static int beside_fill(int fd, const void *data, size_t size)
 {
-	if (all_write(fd, data, size) || fchmod(fd, mode_wanted()) || fsync(fd)) {
-		int code = errno;
+	return all_write(fd, data, size) || fsync(fd) ? -1 : 0;
+}
 
-		close(fd);
-		errno = code;
-		return -1;
+/*
+ * The file beside, locked; -1 with errno. Its name is always the same one, so what was left by one
+ * that was killed is overwritten. Who had the lock before has given the file its name, or has
+ * removed it: then there is another.
+ */
+static int beside_open(const char *beside)
+{
+	struct stat own, there;
+	int fd, code;
+
+	for (;;) {
+		fd = open(beside, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+		if (fd < 0)
+			return -1;
+		while (flock(fd, LOCK_EX) && errno == EINTR)
+			;
+		if (fstat(fd, &own))
+			break;
+		if (stat(beside, &there) || own.st_ino != there.st_ino) {
+			close(fd);
+			continue;
+		}
+		if (ftruncate(fd, 0))
+			break;
+		return fd;
 	}
-	return close(fd);
+	code = errno;
+	close(fd);
+	errno = code;
+	return -1;
 }
 
 int file_write(const char *path, const void *data, size_t size, struct error *err)
 {
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	char beside[PATH_MAX];
 	int fd, rc;
 
-	if ((size_t)snprintf(beside, sizeof(beside), "%s.XXXXXX", path) >= sizeof(beside))
+	if ((size_t)snprintf(beside, sizeof(beside), "%.*s.%s.new", (int)(name - path), path,
+			     name) >= sizeof(beside))
 		return error_set(err, -ENAMETOOLONG, "%s: too long a path", path);
-	fd = mkostemp(beside, O_CLOEXEC);
+	fd = beside_open(beside);
 	if (fd < 0)
 		return failed(path, err);
-	if (!beside_fill(fd, data, size) && !rename(beside, path))
+	if (!beside_fill(fd, data, size) && !rename(beside, path)) {
+		close(fd);
 		return 0;
+	}
 	rc = failed(path, err);
 	unlink(beside);
+	close(fd);
 	return rc;
 }

@@ -10,7 +10,8 @@
 
 /*
  * What was there before is there until the new one is whole, and stays if that fails: -ENOSPC,
- * -EACCES and the like name the file. Nothing is left beside.
+ * -EACCES and the like name the file. Nothing is left beside, and what one that was killed has left
+ * there (".NAME.new") the next one of that name takes.
  */
 int file_write(const char *path, const void *data, size_t size, struct error *err);
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <fnmatch.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -257,20 +260,117 @@ static int report_move(const char *from, const char *to)
 	return !rc && rmdir(new) ? -errno : rc;
 }
 
+/* What could be of a report, or of its files while they are written. */
+static bool name_of_ours(const char *name)
+{
+	return !strcmp(name, RESULTS_NAME) || !strcmp(name, "report.html") ||
+	       !fnmatch("*.flent.gz", name, 0) || !fnmatch(".*.new", name, 0);
+}
+
+/* Into what one that was killed has left; it was nowhere shown yet. */
+static void beside_clear(const char *directory)
+{
+	char path[INSIDE_MAX];
+	DIR *dir = opendir(directory);
+	const struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		if (!name_of_ours(entry->d_name))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", directory, entry->d_name);
+		unlink(path);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+/* A file beside another whose writer was killed; who lives has locked it. */
+static void unfinished_clear(const char *directory)
+{
+	DIR *dir = opendir(directory);
+	const struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		int fd;
+
+		if (strcmp(entry->d_name, "." RESULTS_NAME ".new") &&
+		    strcmp(entry->d_name, ".report.html.new") &&
+		    fnmatch(".*.flent.gz.new", entry->d_name, 0))
+			continue;
+		fd = openat(dirfd(dir), entry->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		if (!flock(fd, LOCK_EX | LOCK_NB))
+			unlinkat(dirfd(dir), entry->d_name, 0);
+		close(fd);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+/*
+ * The directory beside, empty and locked: a descriptor, or a negative errno. Its name is always the
+ * same one, as that of a file beside is, and for the same reason.
+ */
+static int beside_make(const char *beside)
+{
+	char flent[PATH_MAX + 8];
+	struct stat own, there;
+	int fd;
+
+	for (;;) {
+		if (mkdir(beside, 0777) && errno != EEXIST)
+			return -errno;
+		fd = open(beside, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0 && errno == ENOENT)
+			continue;
+		if (fd < 0)
+			return -errno;
+		while (flock(fd, LOCK_EX) && errno == EINTR)
+			;
+		if (!fstat(fd, &own) && !stat(beside, &there) && own.st_ino == there.st_ino)
+			break;
+		close(fd); /* who had it before has removed it */
+	}
+	beside_clear(beside);
+	snprintf(flent, sizeof(flent), "%s/flent", beside);
+	beside_clear(flent);
+	rmdir(flent);
+	return fd;
+}
+
+/* So that the next one does not take it. */
+static void beside_keep(char beside[PATH_MAX], const char *directory)
+{
+	char kept[PATH_MAX];
+
+	if ((size_t)snprintf(kept, sizeof(kept), "%s/new.XXXXXX", directory) < sizeof(kept) &&
+	    mkdtemp(kept) && !rename(beside, kept))
+		strcpy(beside, kept);
+}
+
 int report_replace(const json_t *results, const char *directory, struct error *err)
 {
-	char beside[PATH_MAX];
+	char beside[PATH_MAX], flent[PATH_MAX];
 	struct error why;
-	int rc;
+	int rc, fd;
 
-	if ((size_t)snprintf(beside, sizeof(beside), "%s/new.XXXXXX", directory) >= sizeof(beside))
+	if ((size_t)snprintf(beside, sizeof(beside), "%s/.new", directory) >= sizeof(beside) ||
+	    (size_t)snprintf(flent, sizeof(flent), "%s/flent", directory) >= sizeof(flent))
 		return error_set(err, -ENAMETOOLONG, "%s: too long a path", directory);
-	if (!mkdtemp(beside))
-		return error_set(err, -errno, "%s: %s", beside, strerror(errno));
+	fd = beside_make(beside);
+	if (fd < 0)
+		return error_set(err, fd, "%s: %s", beside, strerror(-fd));
+	unfinished_clear(directory);
+	unfinished_clear(flent);
 	rc = report_write(results, beside, &why);
 	if (!rc && (rc = report_move(beside, directory)))
 		error_set(&why, rc, "%s: %s", directory, strerror(-rc));
-	if (!rmdir(beside) || !rc)
+	if (!rmdir(beside) || !rc) {
+		close(fd);
 		return rc ? error_set(err, rc, "%s", why.text) : 0;
+	}
+	beside_keep(beside, directory);
+	close(fd);
 	return error_set(err, rc, "%.400s; what could be written is in %.200s", why.text, beside);
 }

@@ -19,6 +19,7 @@ int report_write(const json_t *results, const char *directory, struct error *err
 /*
  * The same where there is a report already: the new one is whole before the first file of the old
  * one goes. When it cannot be written the old one stays as it was, and err names where the rest is.
+ * What one that was killed had written so far (in ".new") gives way to this one.
  */
 int report_replace(const json_t *results, const char *directory, struct error *err);
 
