@@ -199,8 +199,9 @@ static void side_print(const json_t *comparison, const char *key, const char *na
 {
 	const json_t *side = json_object_get(comparison, key);
 
-	lines_say(out, columns, 3, "%s: %s, %s length, %s, napier %s", name, text_of(side, "name"),
-		  text_of(side, "length"), text_of(side, "started"), text_of(side, "napier"));
+	lines_say(out, columns, 3, "%s: %s, %s length, %s, napier %s, build %s", name,
+		  text_of(side, "name"), text_of(side, "length"), text_of(side, "started"),
+		  text_of(side, "napier"), text_of(side, "build"));
 }
 
 /* The least number of repeats that has an interval. */

@@ -12,7 +12,9 @@
 #include <napier/napier.h>
 
 #include <control/setup.h>
+#include <lab/measure/environment.h>
 
+#include <cmd/build.h>
 #include <cmd/cmd.h>
 #include <cmd/table.h>
 
@@ -202,5 +204,6 @@ int main(int argc, char **argv)
 {
 	if (!streams_open())
 		return FAILED;
+	environment_build = build_commit;
 	return output_end(command_main(argc, argv));
 }

@@ -132,6 +132,28 @@ static void other_parameters_are_warned_of(void **state)
 	json_decref(b);
 }
 
+/* Two of one version are told apart; one that has not written its build down is unknown. */
+static void another_build_is_warned_of(void **state)
+{
+	json_t *a = fixture(1, 1), *b = fixture(1, 2), *comparison;
+
+	(void)state;
+	json_object_set_new(json_object_get(a, "environment"), "versions",
+			    json_pack("{s:s}", "build", "0123456789ab"));
+	comparison = compare(a, b);
+	assert_true(warned(comparison, "different builds of napier: A 0123456789ab, B unknown."));
+	assert_string_equal(text_of(json_object_get(comparison, "a"), "build"), "0123456789ab");
+	assert_string_equal(text_of(json_object_get(comparison, "b"), "build"), "unknown");
+	json_decref(comparison);
+	json_object_set_new(json_object_get(b, "environment"), "versions",
+			    json_pack("{s:s}", "build", "0123456789ab"));
+	comparison = compare(a, b);
+	assert_false(warned(comparison, "builds"));
+	json_decref(comparison);
+	json_decref(a);
+	json_decref(b);
+}
+
 /* The topology of the fixture is one of interfaces that were there. */
 static void another_machine_is_warned_of(void **state)
 {
@@ -281,6 +303,7 @@ int main(void)
 		cmocka_unit_test(a_faster_one_is_better),
 		cmocka_unit_test(chance_is_no_difference),
 		cmocka_unit_test(other_parameters_are_warned_of),
+		cmocka_unit_test(another_build_is_warned_of),
 		cmocka_unit_test(another_machine_is_warned_of),
 		cmocka_unit_test(unequal_cores_are_listed),
 		cmocka_unit_test(what_one_lacks_is_listed),

@@ -18,4 +18,8 @@
 enum { ENVIRONMENT_LIST_MAX = 64, ENVIRONMENT_INTERRUPTS_MAX = 512 };
 json_t *environment_read(void);
 
+/* "build" of "versions": the commit of the program, which says it at its begin; until then unknown.
+ */
+extern const char *environment_build;
+
 #endif

@@ -10,6 +10,7 @@
 
 #include "lab/clock.h"
 #include "lab/cputime.h"
+#include "lab/measure/environment.h"
 #include "lab/measure/environment_parts.h"
 #include "lab/measure/sysfile.h"
 
@@ -84,14 +85,16 @@ json_t *environment_processes(void)
 	return out;
 }
 
+const char *environment_build = "unknown";
+
 json_t *environment_versions(void)
 {
 	char config[32];
 
 	snprintf(config, sizeof(config), "%d.%d.%d", LIBCONFIG_VER_MAJOR, LIBCONFIG_VER_MINOR,
 		 LIBCONFIG_VER_REVISION);
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "napier", NAPIER_VERSION, "compiler",
-			 __VERSION__, "libc", gnu_get_libc_version(), "jansson",
-			 jansson_version_str(), "libbpf", libbpf_version_string(), "libconfig",
-			 config);
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "napier", NAPIER_VERSION, "build",
+			 environment_build, "compiler", __VERSION__, "libc", gnu_get_libc_version(),
+			 "jansson", jansson_version_str(), "libbpf", libbpf_version_string(),
+			 "libconfig", config);
 }

@@ -87,6 +87,11 @@ static void heads_compare(struct comparing *c)
 		else
 			warn(c, "%s.", keys[i].said);
 	}
+	/* Of one version there are many. */
+	if (alike(json_object_get(c->a, "napier"), json_object_get(c->b, "napier")) &&
+	    strcmp(results_build(c->a), results_build(c->b)))
+		warn(c, "They were measured by different builds of napier: A %.60s, B %.60s.",
+		     results_build(c->a), results_build(c->b));
 	if (json_is_true(json_object_get(c->a, "partial")))
 		warn(c, "A was stopped before its end.");
 	if (json_is_true(json_object_get(c->b, "partial")))
@@ -392,9 +397,9 @@ static json_t *names_make(const struct comparing *c, const char *array)
 
 static json_t *side_head(const json_t *results)
 {
-	return json_pack("{s:s, s:s, s:s, s:s}", "name", text_of(results, "name"), "started",
-			 text_of(results, "started"), "napier", text_of(results, "napier"),
-			 "length", text_of(results, "length"));
+	return json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", text_of(results, "name"), "started",
+			 text_of(results, "started"), "napier", text_of(results, "napier"), "build",
+			 results_build(results), "length", text_of(results, "length"));
 }
 
 /* What is most likely the reason is said as well. */

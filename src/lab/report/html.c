@@ -87,7 +87,9 @@ void html_facts(const struct page *page)
 	environment_fact(page, "kernel", kernel);
 	environment_fact(page, "hypervisor", hypervisor);
 	environment_fact(page, "governor", governor);
-	fact_put(page->out, "napier", text_of(results, "napier"));
+	snprintf(text, sizeof(text), "%.40s, build %.60s", text_of(results, "napier"),
+		 results_build(results));
+	fact_put(page->out, "napier", text);
 	fputs("</dl>\n", page->out);
 }
 

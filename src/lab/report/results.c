@@ -17,6 +17,13 @@ const char *text_of(const json_t *o, const char *key)
 	return text ? text : "";
 }
 
+const char *results_build(const json_t *results)
+{
+	const char *build = json_string_value(path_get(results, "environment.versions.build"));
+
+	return build ? build : "unknown";
+}
+
 static const json_t *element_find(const json_t *array, const char *name, size_t length)
 {
 	const json_t *element;

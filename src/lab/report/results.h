@@ -54,6 +54,8 @@ void results_close(struct results *results);
 
 /* "" when it is no text. */
 const char *text_of(const json_t *o, const char *key);
+/* Of the program that measured; "unknown" where it was not written down. */
+const char *results_build(const json_t *results);
 /*
  * By path: "latency.response.p99.9", "steps.18.rates.received_mbit" (an element of an array by its
  * "name" or "key"). NULL: not there, or null.
