@@ -2,8 +2,6 @@
 /* napier bench pollers, quick: every part measures something of everybody, and leaves nothing. */
 #include "bench_rig.h"
 
-#include <sys/wait.h>
-
 #include <napier/napi.h>
 
 static void cost(void **state)
@@ -14,10 +12,19 @@ static void cost(void **state)
 	assert_int_equal(bench_rows_with(part, POLLER_RUNNER_MAX, "ns_per_event"),
 			 POLLER_RUNNER_MAX);
 	assert_true(bench_value(part, POLLER_SOFTIRQ, "ratio_to_softirq") == 1);
-	/* Each event of these is scheduled, polled and completed once; but for the last ones. */
-	assert_true(bench_value(part, POLLER_SOFTIRQ, "completes_per_event") > 0.9);
-	assert_true(bench_value(part, POLLER_THREAD, "completes_per_event") > 0.9);
-	assert_true(bench_value(part, POLLER_BUSY_POLL, "completes_per_event") == 0);
+	/*
+	 * All are counted from rest to rest, and are 100 or more on 8 NAPIs. A thread takes its
+	 * interrupts itself, between polls, so each event is scheduled, polled and completed once;
+	 * but where the end comes before the last of a NAPI. Of ksoftirqd's polls the next event
+	 * may come before the end, and then one completes for several.
+	 */
+	assert_true(bench_value(part, POLLER_THREAD, "completes_per_event") >= 0.92);
+	for (unsigned i = 0; i < POLLER_RUNNER_MAX; i++) {
+		double completes = bench_value(part, i, "completes_per_event");
+
+		assert_true(i == POLLER_BUSY_POLL ? completes == 0
+						  : completes > 0 && completes <= 1.08);
+	}
 	json_decref(whole);
 }
 
@@ -85,13 +92,8 @@ static void interrupted(void **state)
 	} cases[] = {{"wake", 100}, {"forward", 1000}, {"flood", 100}, {"flood", 2000}};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		int out, status;
-		pid_t pid = bench_start("pollers", cases[i].part, &out);
-
-		status = lab_run_interrupt(pid, out, cases[i].after_ms);
-		assert_true(!WIFEXITED(status) || WEXITSTATUS(status));
-	}
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		bench_interrupt("pollers", cases[i].part, cases[i].after_ms);
 }
 
 int main(int argc, char **argv)

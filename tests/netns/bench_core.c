@@ -2,8 +2,6 @@
 /* napier bench core and peers, quick: every part measures something of everybody. */
 #include "bench_rig.h"
 
-#include <sys/wait.h>
-
 #include <napier/napi.h>
 
 enum { GRO_ROWS = 26, PACKET_ROWS = 16, PEERS_ROWS = 10 };
@@ -15,9 +13,12 @@ static void event(void **state)
 	(void)state;
 	assert_int_equal(bench_rows_with(part, POLLER_RUNNER_MAX, "ns_per_event"),
 			 POLLER_RUNNER_MAX);
-	/* Each is scheduled and completed once, unless it has come again before. */
+	/*
+	 * Each is scheduled and completed once, unless it has come again before. Both are counted
+	 * since the begin, and at rest.
+	 */
 	assert_true(bench_value(part, POLLER_SOFTIRQ, "completes_per_event") > 0);
-	assert_true(bench_value(part, POLLER_SOFTIRQ, "completes_per_event") <= 1.01);
+	assert_true(bench_value(part, POLLER_SOFTIRQ, "completes_per_event") <= 1);
 	assert_true(bench_value(part, POLLER_BUSY_POLL, "completes_per_event") == 0);
 	json_decref(whole);
 }
@@ -81,12 +82,8 @@ static void peers(void **state)
 
 static void interrupted(void **state)
 {
-	int out, status;
-	pid_t pid = bench_start("peers", "peers", &out);
-
 	(void)state;
-	status = lab_run_interrupt(pid, out, 1200);
-	assert_true(!WIFEXITED(status) || WEXITSTATUS(status));
+	bench_interrupt("peers", "peers", 1200);
 }
 
 int main(int argc, char **argv)

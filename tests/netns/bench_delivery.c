@@ -7,7 +7,6 @@
 #include "bench_rig.h"
 
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum { STREAM_ROWS = 15, RR_RUNS = 16, RATE_ROWS = 8 };
@@ -49,14 +48,20 @@ static void stream(void **state)
 	for (unsigned i = 0; parts[i]; i++)
 		assert_true(bench_rows_with(part, STREAM_ROWS, parts[i]) > 3);
 	parts_check(part, "cpu_ns_per_byte", parts);
-	for (size_t i = 0; i < json_array_size(json_object_get(part, "rows")); i++)
-		assert_true(bench_value(part, i, "near_cpu_ns_per_byte") <=
-			    bench_value(part, i, "cpu_ns_per_byte"));
-	/* No more CPU than there is; a little is used while the figures are read. */
-	for (size_t i = 0; i < json_array_size(json_object_get(part, "rows")); i++)
-		assert_true(bench_value(part, i, "cpu_ns_per_byte") *
-				    bench_value(part, i, "gbit_per_second") / 8 <
-			    1.1 * (double)sysconf(_SC_NPROCESSORS_ONLN));
+	for (size_t i = 0; i < json_array_size(json_object_get(part, "rows")); i++) {
+		double all = bench_value(part, i, "cpu_ns_per_byte");
+		double cpus = all * bench_value(part, i, "gbit_per_second") / 8;
+
+		/* No more CPU than there is; a little is used while the figures are read. */
+		assert_true(cpus < 1.1 * (double)sysconf(_SC_NPROCESSORS_ONLN));
+		/*
+		 * The near end's is a part of it. Each is read at a moment of its own, and what one
+		 * softirq took is in one before it is in the other: so of rows that used a quarter
+		 * of a CPU, which in the 60 ms is 15 ms, and 3 ms may be missing.
+		 */
+		if (cpus > 0.25)
+			assert_true(bench_value(part, i, "near_cpu_ns_per_byte") <= 1.2 * all);
+	}
 	json_decref(whole);
 }
 
@@ -123,13 +128,8 @@ static void interrupted(void **state)
 	} cases[] = {{"stream", 500}, {"stream", 2500}, {"rr", 400}, {"rate", 600}};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		int out, status;
-		pid_t pid = bench_start("delivery", cases[i].part, &out);
-
-		status = lab_run_interrupt(pid, out, cases[i].after_ms);
-		assert_true(!WIFEXITED(status) || WEXITSTATUS(status));
-	}
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		bench_interrupt("delivery", cases[i].part, cases[i].after_ms);
 }
 
 int main(int argc, char **argv)

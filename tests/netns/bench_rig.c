@@ -2,19 +2,24 @@
 #include "bench_rig.h"
 
 #include <math.h>
+#include <sys/wait.h>
 
-pid_t bench_start(const char *bench, const char *part, int *out)
+void bench_interrupt(const char *bench, const char *part, int after_ms)
 {
-	const char *const arguments[] = {"bench", bench, "--quick", "-j", "--only", part, NULL};
+	const char *const arguments[] = {"bench", bench, "-j", "--only", part, NULL};
+	int out, status;
+	pid_t pid = lab_run_start(arguments, false, &out);
 
-	return lab_run_start(arguments, false, out);
+	status = lab_run_interrupt(pid, out, after_ms);
+	assert_true(!WIFEXITED(status) || WEXITSTATUS(status));
 }
 
 json_t *bench_part_run(const char *bench, const char *part, json_t **whole)
 {
+	const char *const arguments[] = {"bench", bench, "--quick", "-j", "--only", part, NULL};
 	json_t *parts, *one;
 	int out;
-	pid_t pid = bench_start(bench, part, &out);
+	pid_t pid = lab_run_start(arguments, false, &out);
 
 	*whole = lab_run_answer(pid, out);
 	assert_string_equal(json_string_value(json_object_get(*whole, "bench")), bench);

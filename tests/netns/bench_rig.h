@@ -5,8 +5,11 @@
 
 #include "lab_run.h"
 
-/* "napier bench BENCH --quick -j --only PART". */
-pid_t bench_start(const char *bench, const char *part, int *out);
+/*
+ * "napier bench BENCH -j --only PART", which takes more than half a minute: interrupted before
+ * that, it is so in mid-run. Then everything is gone, as lab_run_interrupt says.
+ */
+void bench_interrupt(const char *bench, const char *part, int after_ms);
 /* The part's object; the caller gives *whole back. */
 json_t *bench_part_run(const char *bench, const char *part, json_t **whole);
 /*

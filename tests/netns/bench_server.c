@@ -142,19 +142,20 @@ static void assert_part(const char *text, const char *part)
 		fail_msg("\"%s\" is not in \"%s\"", part, text);
 }
 
-/* Names of this process in a directory. */
+/* Names of this process in a directory; not of one whose number is longer. */
 static unsigned traces(const char *path, pid_t pid)
 {
 	struct dirent *entry;
-	char text[16];
 	unsigned n = 0;
 	DIR *dir = opendir(path);
 
 	if (!dir)
 		return 0;
-	snprintf(text, sizeof(text), "%d", pid);
-	while ((entry = readdir(dir)))
-		n += strstr(entry->d_name, text) != NULL;
+	while ((entry = readdir(dir))) {
+		const char *at = entry->d_name + strcspn(entry->d_name, "0123456789");
+
+		n += *at && strtol(at, NULL, 10) == pid;
+	}
 	closedir(dir);
 	return n;
 }

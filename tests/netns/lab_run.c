@@ -30,6 +30,8 @@ void lab_run_begin(int argc, char **argv)
 	/* Meson's may be relative, and some tests run it from another directory. */
 	lab_run_napier = realpath(argv[1], path) ? path : argv[1];
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	/* What a shell has put into the background ignores it, and what that starts does. */
+	signal(SIGINT, SIG_DFL);
 	if (unshare(CLONE_NEWNET)) {
 		printf("skipped: network namespaces need CAP_SYS_ADMIN\n");
 		exit(77);

@@ -3,9 +3,12 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "lab/clock.h"
 #include "lab/parts/core.h"
+
+#define PATIENCE (10 * NSEC_PER_SEC)
 
 static int64_t run_length(const struct bench_plan *plan)
 {
@@ -74,6 +77,7 @@ static int way_measure(const struct bench_plan *plan, struct figures *f, const s
 	struct machine *machine;
 	double packets, polls, ns;
 	struct core_ring ring;
+	uint64_t turned = 0;
 	cpu_set_t before;
 	int64_t end;
 	int rc = machine_host_create(&machine, err);
@@ -91,10 +95,12 @@ static int way_measure(const struct bench_plan *plan, struct figures *f, const s
 	packets = -(double)counter_read(&c->received);
 	polls = -(double)(counter_read(&c->polls) - counter_read(&c->empty_polls));
 	ns = -(double)core_ring_poll_ns(&ring);
+	/* Until something has turned, too: the time may be over before this thread runs again. */
 	end = clock_now() + run_length(plan);
-	while (clock_now() < end)
+	do {
 		for (int k = 0; k < 100; k++)
-			core_ring_turn(&ring);
+			turned += core_ring_turn(&ring);
+	} while (clock_now() < end || (!turned && clock_now() < end + PATIENCE));
 	core_ring_settle(&ring);
 	packets += (double)counter_read(&c->received);
 	polls += (double)(counter_read(&c->polls) - counter_read(&c->empty_polls));
@@ -187,7 +193,7 @@ static int event_measure(const struct bench_plan *plan, struct figures *f, enum 
 	struct figures_row *row = figures_row(f, poller_name(poller), "", "");
 	const struct napi_counters *c;
 	struct core_ring ring = {0};
-	double events, completes;
+	double events, all, completes;
 	struct packet *p;
 	int64_t begin, wall;
 	int rc = engine_open(&ring, poller, plan, err);
@@ -199,18 +205,28 @@ static int event_measure(const struct bench_plan *plan, struct figures *f, enum 
 	mem_port_send(ring.in, &p, 1);
 	c = napi_counters(ring.in->queue[0].napi);
 	clock_sleep(run_length(plan) / 4);
+	events = (double)counter_read(&c->received);
 	begin = clock_now();
-	events = -(double)counter_read(&c->received);
-	completes = -(double)counter_read(&c->completes);
 	clock_sleep(run_length(plan));
+	/* On a busy machine nothing may happen for a while. */
+	while ((double)counter_read(&c->received) <= events && clock_now() < begin + PATIENCE)
+		clock_sleep(NSEC_PER_MSEC);
 	wall = clock_now() - begin;
-	events += (double)counter_read(&c->received);
-	completes += (double)counter_read(&c->completes);
+	events = (double)counter_read(&c->received) - events;
+	/*
+	 * These are of all of it, and read at rest: the engine may go on for any time between two
+	 * readings.
+	 */
+	rc = napi_disable(ring.in->queue[0].napi, PATIENCE);
+	all = (double)counter_read(&c->received);
+	completes = (double)counter_read(&c->completes);
 	core_ring_close(&ring);
+	if (rc)
+		return error_set(err, rc, "disabling a NAPI: %s", strerror(-rc));
 	if (!(events > 0))
 		return 0;
 	figures_add(f, row, "ns_per_event", (double)wall / events);
-	figures_add(f, row, "completes_per_event", completes / events);
+	figures_add(f, row, "completes_per_event", completes / all);
 	return 0;
 }
 

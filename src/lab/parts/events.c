@@ -354,34 +354,56 @@ static bool circled_await(const struct events *events, uint64_t count)
 	return true;
 }
 
+/* Each NAPI is left as it was, and meanwhile its counters stand still. */
+static int napis_rest(struct events *events)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < events->napis && !rc; i++)
+		rc = napi_disable(events->queue[i].queue->napi, PATIENCE);
+	return rc;
+}
+
+/*
+ * What takes time is read while they circle. The counts are of all of it, from rest to rest: the
+ * engine may go on for any time between two readings, so of single moments they do not match.
+ */
 int events_circle(struct events *events, int64_t duration, struct events_sample *out,
 		  struct error *err)
 {
+	struct events_sample all = {0};
 	uint64_t before = circled(events);
 	int rc = 0;
 
+	sample_add(events, -1, &all);
 	atomic_store(&events->load, CIRCLING);
 	for (unsigned i = 0; i < events->napis; i++)
 		event_interrupt(&events->queue[i]);
 	if (circled_await(events, before + 1)) {
 		*out = (struct events_sample){0};
 		out->cpu = -cpu_read(events);
-		sample_add(events, -1, out);
-		out->wall = -clock_now();
 		before = circled(events);
+		out->wall = -clock_now();
 		clock_sleep(duration);
 		if (!circled_await(events, before + CIRCLED_MIN))
 			rc = -ETIMEDOUT;
 		out->wall += clock_now();
-		sample_add(events, 1, out);
+		out->events = circled(events) - before;
 		out->cpu += cpu_read(events);
 	} else {
 		rc = -ETIMEDOUT;
 	}
 	atomic_store(&events->load, NOTHING);
-	return rc ? error_set(err, rc, "no NAPI was polled within %d s",
-			      (int)(PATIENCE / NSEC_PER_SEC))
-		  : 0;
+	if (!rc)
+		rc = napis_rest(events);
+	if (rc)
+		return error_set(err, rc, "no NAPI was polled within %d s",
+				 (int)(PATIENCE / NSEC_PER_SEC));
+	sample_add(events, 1, &all);
+	out->circled = all.events;
+	out->polls = all.polls;
+	out->completes = all.completes;
+	return 0;
 }
 
 /*
@@ -449,7 +471,9 @@ static int single_run(struct events *events, const struct events_single *how, bo
 	int64_t end = clock_now() + how->duration;
 	int rc = 0;
 
-	for (*count = 0; !rc && (!how->most || *count < how->most) && clock_now() < end;) {
+	/* One at least: the time may be over before this thread runs again. */
+	for (*count = 0;
+	     !rc && (!how->most || *count < how->most) && (!*count || clock_now() < end);) {
 		struct event_queue *q = &events->queue[*count % events->napis];
 
 		pause_make(how, &random);

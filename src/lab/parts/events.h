@@ -42,13 +42,14 @@ void events_close(struct events *events);
 
 struct events_sample {
 	uint64_t events;
+	uint64_t circled; /* of circling, since its begin: what polls and completes match */
 	uint64_t polls, completes; /* the NAPIs' own counters */
 	int64_t wall, cpu;	   /* ns; cpu of all of the engine's threads */
 };
 
 /*
- * Circling, measured for so long (ns) and 100 events at least. -ETIMEDOUT: not even those within
- * 10 s.
+ * Circling, measured for so long (ns) and 100 events at least. Once: afterwards all NAPIs are
+ * disabled. -ETIMEDOUT: not even those events within 10 s.
  */
 int events_circle(struct events *events, int64_t duration, struct events_sample *out,
 		  struct error *err);
@@ -63,8 +64,8 @@ struct events_single {
 };
 
 /*
- * The sample is taken when no NAPI is scheduled, but by a busy-poller, which keeps them.
- * -ETIMEDOUT: an event was not polled, or its poll not completed, within 10 s.
+ * One event at least. The sample is taken when no NAPI is scheduled, but by a busy-poller, which
+ * keeps them. -ETIMEDOUT: an event was not polled, or its poll not completed, within 10 s.
  */
 int events_single(struct events *events, const struct events_single *how, struct events_sample *out,
 		  struct error *err);

@@ -5,6 +5,8 @@
 #include "lab/parts/consumer.h"
 #include "lab/parts/flood.h"
 
+#define PATIENCE (10 * NSEC_PER_SEC)
+
 enum { FRAME = 124, PORT = 9, FIRST_RATE = 20000, STEPS = 16, STALE = 3 };
 #define STEP_UP 1.5 /* from one rate to the next */
 
@@ -12,8 +14,18 @@ struct outcome {
 	double sent, consumed; /* a second */
 };
 
+/* On a busy machine nothing may happen for a while. */
+static void datagrams_await(const struct consumer *consumer, uint64_t more_than)
+{
+	int64_t limit = clock_now() + PATIENCE;
+
+	while (consumer_count(consumer) <= more_than && clock_now() < limit)
+		clock_sleep(NSEC_PER_MSEC);
+}
+
+/* patient: one datagram at least is awaited, as less than that says nothing of what could be. */
 static int rate_run(struct flood *b, struct consumer *consumer, double rate, int64_t window,
-		    struct outcome *out, struct error *err)
+		    bool patient, struct outcome *out, struct error *err)
 {
 	uint8_t frame[FRAME];
 	struct frames_config config = {
@@ -25,6 +37,7 @@ static int rate_run(struct flood *b, struct consumer *consumer, double rate, int
 		.cpu = bench_apart(b->plan),
 	};
 	struct frames_generator *g;
+	uint64_t before;
 	int64_t duration;
 	int ret;
 
@@ -35,11 +48,13 @@ static int rate_run(struct flood *b, struct consumer *consumer, double rate, int
 		return ret;
 	clock_sleep(window / 4); /* so that what fills up is full */
 	out->sent = -(double)frames_generator_sent(g);
-	out->consumed = -(double)consumer_count(consumer);
+	before = consumer_count(consumer);
 	duration = -clock_now();
 	clock_sleep(window);
+	if (patient)
+		datagrams_await(consumer, before);
 	out->sent += (double)frames_generator_sent(g);
-	out->consumed += (double)consumer_count(consumer);
+	out->consumed = (double)(consumer_count(consumer) - before);
 	duration += clock_now();
 	frames_generator_stop(g);
 	out->sent *= 1e9 / (double)duration;
@@ -57,7 +72,7 @@ static int capacity_find(struct flood *b, struct consumer *consumer, double *cap
 	*capacity = 0;
 	for (unsigned i = 0; i < STEPS && stale < STALE; i++, rate *= STEP_UP) {
 		struct outcome o;
-		int ret = rate_run(b, consumer, rate, b->window / 2, &o, err);
+		int ret = rate_run(b, consumer, rate, b->window / 2, !*capacity, &o, err);
 
 		if (ret)
 			return ret;
@@ -78,7 +93,7 @@ static int result_take(struct flood *b, const struct contestant *who, struct con
 		return error_set(err, -ENODATA, "%s%s%s: no datagram came through", who->name,
 				 *who->how ? " " : "", who->how);
 	if (!ret)
-		ret = rate_run(b, consumer, 2 * out->capacity, b->window, &o, err);
+		ret = rate_run(b, consumer, 2 * out->capacity, b->window, false, &o, err);
 	if (ret)
 		return ret;
 	out->sent = o.sent;
@@ -87,7 +102,7 @@ static int result_take(struct flood *b, const struct contestant *who, struct con
 		return 0;
 	histogram_reset(out->ages);
 	consumer_ages(consumer, out->ages);
-	ret = rate_run(b, consumer, out->capacity / 2, b->window, &o, err);
+	ret = rate_run(b, consumer, out->capacity / 2, b->window, true, &o, err);
 	consumer_ages(consumer, NULL);
 	return ret;
 }

@@ -15,11 +15,15 @@
 #include <bpf/libbpf.h>
 #include <linux/if_link.h>
 
+#include <napier/machine.h>
+
 #include <port/bpf_code.h>
 #include <port/netdev.h>
 
 #include "lab/clock.h"
 #include "lab/parts/frames.h"
+
+#define PATIENCE (10 * NSEC_PER_SEC)
 
 /* The kernel's pool for live frames; it polls what it has redirected once per batch. */
 enum { BATCH = 64, BURST = 1024 };
@@ -195,6 +199,7 @@ int frames_generator_start(const struct frames_config *config, struct frames_gen
 {
 	int index = interface_find(config->netns, config->interface, err);
 	struct frames_generator *g;
+	int64_t limit;
 	int ret;
 
 	if (index < 0)
@@ -231,8 +236,9 @@ int frames_generator_start(const struct frames_config *config, struct frames_gen
 		generator_free(g);
 		return ret;
 	}
-	for (int i = 0; i < 1000 && !g->sent && !g->failed; i++)
-		usleep(1000);
+	limit = clock_now() + PATIENCE;
+	while (!g->sent && !g->failed && clock_now() < limit)
+		clock_sleep(NSEC_PER_MSEC);
 	if (g->failed || !g->sent) {
 		ret = g->failed ? g->failed : -ETIMEDOUT;
 		error_set(err, ret, "%s: live frames: %s", config->interface, strerror(-ret));

@@ -191,12 +191,11 @@ static int running_stop(struct bench *b, struct running *r, struct error *err)
 }
 
 /* On a busy machine nothing may happen for a while. */
-static void frames_await(struct frames_sink *sink)
+static void frames_await(struct frames_sink *sink, uint64_t more_than)
 {
-	int64_t limit = clock_now() + READY_TIMEOUT / 4;
-	uint64_t before = frames_sink_count(sink);
+	int64_t limit = clock_now() + READY_TIMEOUT;
 
-	while (frames_sink_count(sink) == before && clock_now() < limit)
+	while (frames_sink_count(sink) <= more_than && clock_now() < limit)
 		clock_sleep(NSEC_PER_MSEC);
 }
 
@@ -221,12 +220,13 @@ static int window_take(struct bench *b, bool cable, uint64_t rate, pid_t forward
 	ret = frames_generator_start(&config, &g, err);
 	if (ret)
 		return ret;
-	frames_await(sink);
+	frames_await(sink, frames_sink_count(sink));
 	clock_sleep(b->settle);
 	ret = cputime_begin(&begin, ours, 2);
 	w->sent = -(double)frames_generator_sent(g);
 	w->received = -(double)frames_sink_count(sink);
 	clock_sleep(b->window);
+	frames_await(sink, (uint64_t)-w->received);
 	w->sent += (double)frames_generator_sent(g);
 	w->received += (double)frames_sink_count(sink);
 	if (!ret)

@@ -41,7 +41,7 @@ static int poller_measure(const struct bench_plan *plan, struct figures *f, enum
 	*cpu = (double)s.cpu / (double)s.events;
 	figures_add(f, row, "ns_per_event", (double)s.wall / (double)s.events);
 	figures_add(f, row, "cpu_ns_per_event", *cpu);
-	figures_add(f, row, "completes_per_event", (double)s.completes / (double)s.events);
+	figures_add(f, row, "completes_per_event", (double)s.completes / (double)s.circled);
 	return 0;
 }
 

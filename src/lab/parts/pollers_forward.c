@@ -128,6 +128,7 @@ static double per_poll(struct forward *b, const struct forwarder *f)
 	uint64_t packets[2] = {0}, polls[2] = {0};
 	struct napi_watch *watch = NULL;
 	struct error err;
+	int64_t limit;
 
 	if (f->kind == FORWARDER_NONE)
 		return 0;
@@ -138,14 +139,21 @@ static double per_poll(struct forward *b, const struct forwarder *f)
 		return 0;
 	}
 	clock_sleep(b->window / 2);
-	if (watch) {
-		napi_watch_read(watch, interface, &watched);
-		packets[1] = watched.packets;
-		polls[1] = watched.polls;
-		napi_watch_close(watch);
-	} else {
-		forwarder_polls(f, &packets[1], &polls[1]);
+	limit = clock_now() + PATIENCE;
+	for (;;) {
+		if (watch) {
+			napi_watch_read(watch, interface, &watched);
+			packets[1] = watched.packets;
+			polls[1] = watched.polls;
+		} else {
+			forwarder_polls(f, &packets[1], &polls[1]);
+		}
+		if (polls[1] != polls[0] || clock_now() > limit)
+			break;
+		clock_sleep(NSEC_PER_MSEC);
 	}
+	if (watch)
+		napi_watch_close(watch);
 	return polls[1] == polls[0]
 		       ? 0
 		       : (double)(packets[1] - packets[0]) / (double)(polls[1] - polls[0]);

@@ -17,7 +17,7 @@
 #include "lab/parts/udp_client.h"
 
 #define LOST (100 * NSEC_PER_MSEC)
-#define PATIENCE (5 * NSEC_PER_SEC)
+#define PATIENCE (10 * NSEC_PER_SEC)
 
 enum { BYTES_MAX = 1472 };
 
