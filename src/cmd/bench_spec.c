@@ -428,6 +428,11 @@ static int spec_go(const struct asked *asked, const struct spec *spec, const jso
 		return ended && ended != -ECANCELED ? complain("%s", err.text) : rc;
 	}
 	bench_output_drop(&output);
+	/* What it then fails at is that what it makes is taken away. */
+	if (stop) {
+		complain("interrupted before anything was measured");
+		return STOPPED + stop;
+	}
 	return complain("%s%s", err.text,
 			(rc == -EPERM || rc == -EACCES) && geteuid()
 				? ": run it as root, since it makes namespaces and settings of the "
