@@ -16,6 +16,8 @@
 #include <lab/load/peer.h>
 #include <lab/load/peer_line.h>
 
+#include "loopback.h"
+
 /* A workload that does nothing but tell. */
 static struct {
 	_Atomic int starts, stops;
@@ -505,6 +507,7 @@ struct fake {
 	const char *sends;
 	int listener;
 	pthread_t thread;
+	char address[INET_ADDRSTRLEN];
 	uint16_t port;
 	char heard[4096];
 };
@@ -526,10 +529,12 @@ static void *fake_main(void *arg)
 
 static void fake_begin(struct fake *fake, const char *sends)
 {
-	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in at = {.sin_family = AF_INET};
 	socklen_t length = sizeof(at);
 
 	*fake = (struct fake){.sends = sends};
+	loopback_address(fake->address, sizeof(fake->address));
+	inet_pton(AF_INET, fake->address, &at.sin_addr);
 	fake->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(bind(fake->listener, (struct sockaddr *)&at, sizeof(at)), 0);
 	assert_int_equal(listen(fake->listener, 1), 0);
@@ -564,7 +569,7 @@ static void other_servers_are_recognised(void **state)
 		int ret;
 
 		fake_begin(&fake, cases[i].sends);
-		ret = peer_open_host("127.0.0.1", fake.port, &peer, &err);
+		ret = peer_open_host(fake.address, fake.port, &peer, &err);
 		pthread_join(fake.thread, NULL);
 		close(fake.listener);
 		assert_int_equal(ret, cases[i].code);
@@ -590,7 +595,7 @@ static void empty_answers_are_errors(void **state)
 	fake_begin(&fake,
 		   "{\"napier\": \"9.9\", \"protocol\": 2}\n{\"ok\": true}\n"
 		   "{\"ok\": true}\n{\"ok\": true, \"threads\": [1, \"x\", {}]}\n{\"ok\": true}\n");
-	assert_int_equal(peer_open_host("127.0.0.1", fake.port, &peer, &err), 0);
+	assert_int_equal(peer_open_host(fake.address, fake.port, &peer, &err), 0);
 	assert_int_equal(peer_start(peer, &some, &place, NSEC_PER_SEC, &started, &err), 0);
 	assert_int_equal(started.threads, 3);
 	assert_int_equal(peer_read(peer, &result, &err), -EPROTO);
@@ -612,10 +617,10 @@ static void nobody_there_is_told(void **state)
 	(void)state;
 	/* A port that somebody had, and has no more. */
 	fake_begin(&fake, "");
-	peer_open_host("127.0.0.1", fake.port, &peer, &err);
+	peer_open_host(fake.address, fake.port, &peer, &err);
 	pthread_join(fake.thread, NULL);
 	close(fake.listener);
-	assert_int_equal(peer_open_host("127.0.0.1", fake.port, &peer, &err), -ECONNREFUSED);
+	assert_int_equal(peer_open_host(fake.address, fake.port, &peer, &err), -ECONNREFUSED);
 	assert_non_null(strstr(err.text, "start napier bench server"));
 	assert_int_equal(peer_open_host("no such host", 1, &peer, &err), -EADDRNOTAVAIL);
 	assert_int_equal(strncmp(err.text, "no such host: ", 14), 0);

@@ -39,7 +39,11 @@ expect 0 'phase    liveness' --seed 9 --trace
 # Ctrl-C: what has been run is told, and no process is left.
 said=$(mktemp)
 setsid "$napier" sim --count 1000000 >"$said" 2>&1 &
-sleep 1
+# It handles that before it has any process.
+for ((i = 0; i < 600; i++)); do
+	pgrep -P $! >/dev/null && break
+	sleep 0.1
+done
 kill -INT $!
 wait $!
 status=$?
