@@ -221,7 +221,17 @@ void rig_frame(struct rig_frame *frame, bool from_left, uint32_t i, unsigned tag
 
 void rig_frame_send(int fd, const struct rig_frame *frame)
 {
-	assert_int_equal(send(fd, frame->bytes, frame->size, 0), frame->size);
+	ssize_t sent = -1;
+
+	/* The queue of a CPU, or an interface, that is full for a moment refuses it. */
+	for (int i = 0; i < RIG_SECONDS * 1000 && sent < 0; i++) {
+		sent = send(fd, frame->bytes, frame->size, 0);
+		if (sent < 0 && errno != ENOBUFS)
+			break;
+		if (sent < 0)
+			usleep(1000);
+	}
+	assert_int_equal(sent, frame->size);
 }
 
 /* Where packets were last seen, for who has to find out why one did not come. */
