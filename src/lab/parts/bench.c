@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "lab/clock.h"
 #include "lab/parts/bench.h"
 
 void bench_cpus(struct bench_plan *plan)
@@ -18,6 +19,18 @@ void bench_cpus(struct bench_plan *plan)
 	plan->cpu = n > 1 ? found[1] : found[0];
 	plan->apart = n > 1 ? found[0] : -1;
 	plan->spare = n > 2 ? found[2] : -1;
+}
+
+bool bench_await(uint64_t (*count)(void *of), void *of, uint64_t more_than)
+{
+	int64_t limit = clock_now() + BENCH_PATIENCE;
+
+	while (count(of) <= more_than) {
+		if (clock_now() > limit)
+			return false;
+		clock_sleep(NSEC_PER_MSEC);
+	}
+	return true;
 }
 
 void bench_progress(const struct bench_plan *plan, unsigned done, unsigned total,

@@ -8,6 +8,7 @@
 #define LAB_PARTS_BENCH_H
 
 #include <napier/error.h>
+#include <napier/machine.h>
 
 #include "lab/parts/figures.h"
 
@@ -50,6 +51,13 @@ static inline unsigned bench_turn(unsigned round, unsigned i, unsigned n)
 {
 	return round % 2 ? n - 1 - i : i;
 }
+
+/*
+ * Waits until the count is more than that: on a busy machine nothing may happen for a while. False:
+ * it was not within BENCH_PATIENCE.
+ */
+#define BENCH_PATIENCE (10 * NSEC_PER_SEC)
+bool bench_await(uint64_t (*count)(void *of), void *of, uint64_t more_than);
 
 __attribute__((format(printf, 4, 5))) void bench_progress(const struct bench_plan *plan,
 							  unsigned done, unsigned total,

@@ -8,8 +8,6 @@
 #include "lab/clock.h"
 #include "lab/parts/core.h"
 
-#define PATIENCE (10 * NSEC_PER_SEC)
-
 static int64_t run_length(const struct bench_plan *plan)
 {
 	return (plan->quick ? 20 : 200) * NSEC_PER_MSEC;
@@ -100,7 +98,7 @@ static int way_measure(const struct bench_plan *plan, struct figures *f, const s
 	do {
 		for (int k = 0; k < 100; k++)
 			turned += core_ring_turn(&ring);
-	} while (clock_now() < end || (!turned && clock_now() < end + PATIENCE));
+	} while (clock_now() < end || (!turned && clock_now() < end + BENCH_PATIENCE));
 	core_ring_settle(&ring);
 	packets += (double)counter_read(&c->received);
 	polls += (double)(counter_read(&c->polls) - counter_read(&c->empty_polls));
@@ -187,13 +185,19 @@ static int engine_open(struct core_ring *ring, enum poller poller, const struct 
 	return rc;
 }
 
+static uint64_t received(void *napi)
+{
+	return counter_read(&napi_counters(napi)->received);
+}
+
 static int event_measure(const struct bench_plan *plan, struct figures *f, enum poller poller,
 			 struct error *err)
 {
 	struct figures_row *row = figures_row(f, poller_name(poller), "", "");
-	const struct napi_counters *c;
 	struct core_ring ring = {0};
-	double events, all, completes;
+	struct napi *napi;
+	double all, completes;
+	uint64_t events;
 	struct packet *p;
 	int64_t begin, wall;
 	int rc = engine_open(&ring, poller, plan, err);
@@ -203,29 +207,27 @@ static int event_measure(const struct bench_plan *plan, struct figures *f, enum 
 	packet_alloc(&ring.context->cache, &p, 1);
 	p->len = p->total = 60;
 	mem_port_send(ring.in, &p, 1);
-	c = napi_counters(ring.in->queue[0].napi);
+	napi = ring.in->queue[0].napi;
 	clock_sleep(run_length(plan) / 4);
-	events = (double)counter_read(&c->received);
+	events = received(napi);
 	begin = clock_now();
 	clock_sleep(run_length(plan));
-	/* On a busy machine nothing may happen for a while. */
-	while ((double)counter_read(&c->received) <= events && clock_now() < begin + PATIENCE)
-		clock_sleep(NSEC_PER_MSEC);
+	bench_await(received, napi, events);
 	wall = clock_now() - begin;
-	events = (double)counter_read(&c->received) - events;
+	events = received(napi) - events;
 	/*
 	 * These are of all of it, and read at rest: the engine may go on for any time between two
 	 * readings.
 	 */
-	rc = napi_disable(ring.in->queue[0].napi, PATIENCE);
-	all = (double)counter_read(&c->received);
-	completes = (double)counter_read(&c->completes);
+	rc = napi_disable(napi, BENCH_PATIENCE);
+	all = (double)received(napi);
+	completes = (double)counter_read(&napi_counters(napi)->completes);
 	core_ring_close(&ring);
 	if (rc)
 		return error_set(err, rc, "disabling a NAPI: %s", strerror(-rc));
-	if (!(events > 0))
+	if (!events)
 		return 0;
-	figures_add(f, row, "ns_per_event", (double)wall / events);
+	figures_add(f, row, "ns_per_event", (double)wall / (double)events);
 	figures_add(f, row, "completes_per_event", completes / all);
 	return 0;
 }

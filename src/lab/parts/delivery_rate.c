@@ -17,8 +17,6 @@ enum { FRAME = 60, PORT = 9, STEADY = 100000, STEPS = 14, STALE = 3 };
 
 #define STEP_UP 1.4 /* from one rate to the next */
 
-#define PATIENCE (10 * NSEC_PER_SEC)
-
 static const char title[] =
 	"64-byte UDP frames over veth into a socket. M/s: the most that the program takes at any\n"
 	"rate; M/CPU s: there, in a second of CPU of all that receives; x kernel: that against\n"
@@ -142,30 +140,24 @@ static void moment_take(struct measured *m, struct moment *out)
 	charge_moment(moment_read, m, out, sizeof(*out));
 }
 
-/* On a busy machine nothing may happen for a while. */
-static void datagrams_await(const struct udp_path_run *run, uint64_t more_than)
+static uint64_t datagrams(void *server)
 {
-	int64_t limit = clock_now() + PATIENCE;
 	struct udp_server_counts counts;
 
-	do {
-		clock_sleep(NSEC_PER_MSEC);
-		udp_server_read(run->server, &counts);
-	} while (counts.datagrams <= more_than && clock_now() < limit);
+	udp_server_read(server, &counts);
+	return counts.datagrams;
 }
 
 static void window_take(const struct rate *r, const struct udp_path_run *run,
 			const struct frames_generator *g, struct moment *from, struct moment *to)
 {
 	struct measured m = {.rate = r, .run = run, .generator = g};
-	struct udp_server_counts counts;
 
-	udp_server_read(run->server, &counts);
-	datagrams_await(run, counts.datagrams);
+	bench_await(datagrams, run->server, datagrams(run->server));
 	clock_sleep(r->window / 4);
 	moment_take(&m, from);
 	clock_sleep(r->window);
-	datagrams_await(run, from->server.datagrams);
+	bench_await(datagrams, run->server, from->server.datagrams);
 	moment_take(&m, to);
 }
 

@@ -15,8 +15,6 @@
 #include "lab/ends.h"
 #include "lab/parts/host_path.h"
 
-#define PATIENCE (10 * NSEC_PER_SEC)
-
 enum { PORT = 5001, DEFER = 100, MODERATION_NS = 50000 };
 
 static const char title[] =
@@ -261,18 +259,12 @@ static int far_moderate(struct stream *s, bool on, struct error *err)
 				on ? MODERATION_NS : 0, err);
 }
 
-/* On a busy machine nothing may happen for a while. */
-static void data_await(const struct bulk *bulk, uint64_t more_than)
+static uint64_t bytes(void *bulk)
 {
-	int64_t limit = clock_now() + PATIENCE;
 	struct bulk_counts counts;
 
-	do {
-		bulk_read(bulk, &counts);
-		if (counts.bytes > more_than)
-			return;
-		clock_sleep(NSEC_PER_MSEC);
-	} while (clock_now() < limit);
+	bulk_read(bulk, &counts);
+	return counts.bytes;
 }
 
 static int path_measure(struct stream *s, unsigned which, const struct host_path *host,
@@ -301,12 +293,12 @@ static int path_measure(struct stream *s, unsigned which, const struct host_path
 	clock_sleep(s->window / 4); /* until TCP is up to speed */
 	moment_take(&m, &from);
 	clock_sleep(s->window);
-	data_await(bulk, from.bulk.bytes);
+	bench_await(bytes, bulk, from.bulk.bytes);
 	moment_take(&m, &to);
 	bulk_stop(bulk);
 	if (to.bulk.bytes == from.bulk.bytes)
 		return error_set(err, -ETIMEDOUT, "no data came through for %d s",
-				 (int)(PATIENCE / NSEC_PER_SEC));
+				 (int)(BENCH_PATIENCE / NSEC_PER_SEC));
 	figures_take(s, which, &from, &to);
 	return 0;
 }

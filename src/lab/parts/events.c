@@ -14,9 +14,9 @@
 #include <core/napi.h>
 
 #include "lab/clock.h"
+#include "lab/parts/bench.h"
 #include "lab/parts/events.h"
 
-#define PATIENCE (10 * NSEC_PER_SEC)
 #define INTERRUPT_PRIORITY 50 /* as napier run has it */
 
 enum {
@@ -40,7 +40,6 @@ struct events {
 	struct machine *machine;
 	struct engine *engine;
 	unsigned napis;
-	bool keeps; /* the poller keeps its NAPIs */
 	struct event_queue *queue;
 	unsigned threads; /* the engine's */
 	pid_t *thread;
@@ -270,7 +269,6 @@ int events_open(const struct events_config *config, struct events **out, struct 
 		return error_set(err, -ENOMEM, "no memory");
 	memset(events, 0, sizeof(*events));
 	events->napis = config->napis;
-	events->keeps = config->poller == POLLER_BUSY_POLL;
 	events->queue = aligned_alloc(_Alignof(struct event_queue), size);
 	events->thread = calloc(THREADS_MAX, sizeof(*events->thread));
 	events->opening = config;
@@ -317,8 +315,9 @@ static int64_t cpu_read(const struct events *events)
 	return sum;
 }
 
-static uint64_t circled(const struct events *events)
+static uint64_t circled(void *arg)
 {
+	const struct events *events = arg;
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < events->napis; i++)
@@ -326,7 +325,7 @@ static uint64_t circled(const struct events *events)
 	return sum;
 }
 
-static void sample_add(const struct events *events, int sign, struct events_sample *s)
+static void sample_add(struct events *events, int sign, struct events_sample *s)
 {
 	uint64_t events_now = circled(events), polls = 0, completes = 0;
 
@@ -341,26 +340,13 @@ static void sample_add(const struct events *events, int sign, struct events_samp
 	s->completes += sign > 0 ? completes : -completes;
 }
 
-/* False: not within patience. A busy machine may not run the engine for a while. */
-static bool circled_await(const struct events *events, uint64_t count)
-{
-	int64_t limit = clock_now() + PATIENCE;
-
-	while (circled(events) < count) {
-		if (clock_now() > limit)
-			return false;
-		clock_sleep(NSEC_PER_MSEC);
-	}
-	return true;
-}
-
 /* Each NAPI is left as it was, and meanwhile its counters stand still. */
 static int napis_rest(struct events *events)
 {
 	int rc = 0;
 
 	for (unsigned i = 0; i < events->napis && !rc; i++)
-		rc = napi_disable(events->queue[i].queue->napi, PATIENCE);
+		rc = napi_disable(events->queue[i].queue->napi, BENCH_PATIENCE);
 	return rc;
 }
 
@@ -379,13 +365,13 @@ int events_circle(struct events *events, int64_t duration, struct events_sample 
 	atomic_store(&events->load, CIRCLING);
 	for (unsigned i = 0; i < events->napis; i++)
 		event_interrupt(&events->queue[i]);
-	if (circled_await(events, before + 1)) {
+	if (bench_await(circled, events, before)) {
 		*out = (struct events_sample){0};
 		out->cpu = -cpu_read(events);
 		before = circled(events);
 		out->wall = -clock_now();
 		clock_sleep(duration);
-		if (!circled_await(events, before + CIRCLED_MIN))
+		if (!bench_await(circled, events, before + CIRCLED_MIN - 1))
 			rc = -ETIMEDOUT;
 		out->wall += clock_now();
 		out->events = circled(events) - before;
@@ -398,7 +384,7 @@ int events_circle(struct events *events, int64_t duration, struct events_sample 
 		rc = napis_rest(events);
 	if (rc)
 		return error_set(err, rc, "no NAPI was polled within %d s",
-				 (int)(PATIENCE / NSEC_PER_SEC));
+				 (int)(BENCH_PATIENCE / NSEC_PER_SEC));
 	sample_add(events, 1, &all);
 	out->circled = all.events;
 	out->polls = all.polls;
@@ -412,14 +398,17 @@ int events_circle(struct events *events, int64_t duration, struct events_sample 
  */
 static int rest_await(const struct events *events, struct error *err)
 {
-	int64_t limit = clock_now() + PATIENCE;
+	int64_t limit = clock_now() + BENCH_PATIENCE;
 
-	for (unsigned i = 0; i < events->napis && !events->keeps; i++) {
-		while (napi_state_load(events->queue[i].queue->napi) & NAPI_SCHED) {
+	for (unsigned i = 0; i < events->napis; i++) {
+		const struct napi *napi = events->queue[i].queue->napi;
+
+		while (napi_state_load(napi) & NAPI_SCHED &&
+		       napi_poller(napi) != POLLER_BUSY_POLL) {
 			if (clock_now() > limit)
 				return error_set(err, -ETIMEDOUT,
 						 "a poll did not complete within %d s",
-						 (int)(PATIENCE / NSEC_PER_SEC));
+						 (int)(BENCH_PATIENCE / NSEC_PER_SEC));
 			clock_sleep(20 * NSEC_PER_USEC);
 		}
 	}
@@ -434,9 +423,9 @@ static int done_await(struct events *events, uint64_t count, bool apart, struct 
 	while (atomic_load_explicit(&events->done, memory_order_acquire) != count) {
 		int64_t waited = clock_now() - start;
 
-		if (waited > PATIENCE)
+		if (waited > BENCH_PATIENCE)
 			return error_set(err, -ETIMEDOUT, "an event was not polled within %d s",
-					 (int)(PATIENCE / NSEC_PER_SEC));
+					 (int)(BENCH_PATIENCE / NSEC_PER_SEC));
 		if (waited > 100 * NSEC_PER_USEC)
 			clock_sleep(20 * NSEC_PER_USEC);
 		else if (!apart)

@@ -5,8 +5,6 @@
 #include "lab/parts/consumer.h"
 #include "lab/parts/flood.h"
 
-#define PATIENCE (10 * NSEC_PER_SEC)
-
 enum { FRAME = 124, PORT = 9, FIRST_RATE = 20000, STEPS = 16, STALE = 3 };
 #define STEP_UP 1.5 /* from one rate to the next */
 
@@ -14,13 +12,9 @@ struct outcome {
 	double sent, consumed; /* a second */
 };
 
-/* On a busy machine nothing may happen for a while. */
-static void datagrams_await(const struct consumer *consumer, uint64_t more_than)
+static uint64_t datagrams(void *consumer)
 {
-	int64_t limit = clock_now() + PATIENCE;
-
-	while (consumer_count(consumer) <= more_than && clock_now() < limit)
-		clock_sleep(NSEC_PER_MSEC);
+	return consumer_count(consumer);
 }
 
 /* patient: one datagram at least is awaited, as less than that says nothing of what could be. */
@@ -52,7 +46,7 @@ static int rate_run(struct flood *b, struct consumer *consumer, double rate, int
 	duration = -clock_now();
 	clock_sleep(window);
 	if (patient)
-		datagrams_await(consumer, before);
+		bench_await(datagrams, consumer, before);
 	out->sent += (double)frames_generator_sent(g);
 	out->consumed = (double)(consumer_count(consumer) - before);
 	duration += clock_now();

@@ -15,15 +15,12 @@
 #include <bpf/libbpf.h>
 #include <linux/if_link.h>
 
-#include <napier/machine.h>
-
 #include <port/bpf_code.h>
 #include <port/netdev.h>
 
 #include "lab/clock.h"
+#include "lab/parts/bench.h"
 #include "lab/parts/frames.h"
-
-#define PATIENCE (10 * NSEC_PER_SEC)
 
 /* The kernel's pool for live frames; it polls what it has redirected once per batch. */
 enum { BATCH = 64, BURST = 1024 };
@@ -236,7 +233,7 @@ int frames_generator_start(const struct frames_config *config, struct frames_gen
 		generator_free(g);
 		return ret;
 	}
-	limit = clock_now() + PATIENCE;
+	limit = clock_now() + BENCH_PATIENCE;
 	while (!g->sent && !g->failed && clock_now() < limit)
 		clock_sleep(NSEC_PER_MSEC);
 	if (g->failed || !g->sent) {
@@ -343,6 +340,16 @@ uint64_t frames_sink_count(struct frames_sink *sink)
 	for (unsigned i = 0; i < sink->cpus; i++)
 		sum += sink->each[i];
 	return sum;
+}
+
+static uint64_t frames(void *sink)
+{
+	return frames_sink_count(sink);
+}
+
+void frames_sink_await(struct frames_sink *sink, uint64_t more_than)
+{
+	bench_await(frames, sink, more_than);
 }
 
 void frames_sink_close(struct frames_sink *sink)

@@ -53,6 +53,8 @@ void frames_generator_stop(struct frames_generator *g);
 int frames_sink_open(const char *netns, const char *interface, struct frames_sink **out,
 		     struct error *err);
 uint64_t frames_sink_count(struct frames_sink *sink);
+/* As bench_await. */
+void frames_sink_await(struct frames_sink *sink, uint64_t more_than);
 void frames_sink_close(struct frames_sink *sink);
 
 #endif

@@ -190,15 +190,6 @@ static int running_stop(struct bench *b, struct running *r, struct error *err)
 	return 0;
 }
 
-/* On a busy machine nothing may happen for a while. */
-static void frames_await(struct frames_sink *sink, uint64_t more_than)
-{
-	int64_t limit = clock_now() + READY_TIMEOUT;
-
-	while (frames_sink_count(sink) <= more_than && clock_now() < limit)
-		clock_sleep(NSEC_PER_MSEC);
-}
-
 static int window_take(struct bench *b, bool cable, uint64_t rate, pid_t forwarder,
 		       struct frames_sink *sink, struct window *w, struct error *err)
 {
@@ -220,13 +211,13 @@ static int window_take(struct bench *b, bool cable, uint64_t rate, pid_t forward
 	ret = frames_generator_start(&config, &g, err);
 	if (ret)
 		return ret;
-	frames_await(sink, frames_sink_count(sink));
+	frames_sink_await(sink, frames_sink_count(sink));
 	clock_sleep(b->settle);
 	ret = cputime_begin(&begin, ours, 2);
 	w->sent = -(double)frames_generator_sent(g);
 	w->received = -(double)frames_sink_count(sink);
 	clock_sleep(b->window);
-	frames_await(sink, (uint64_t)-w->received);
+	frames_sink_await(sink, (uint64_t)-w->received);
 	w->sent += (double)frames_generator_sent(g);
 	w->received += (double)frames_sink_count(sink);
 	if (!ret)

@@ -14,8 +14,6 @@
 #include "lab/parts/pollers.h"
 #include "lab/parts/site.h"
 
-#define PATIENCE (10 * NSEC_PER_SEC)
-
 enum { FRAME = 60, STEADY = 100000, KSOFTIRQD_MAX = 256 };
 
 static const struct figures_form form = {
@@ -93,15 +91,6 @@ static void window_add(struct window *w, double sign, const struct forwarder *f,
 	w->generator += sign * (double)frames_generator_cpu(g);
 }
 
-/* On a busy machine nothing may happen for a while. */
-static void frames_await(struct frames_sink *sink, uint64_t more_than)
-{
-	int64_t limit = clock_now() + PATIENCE;
-
-	while (frames_sink_count(sink) <= more_than && clock_now() < limit)
-		clock_sleep(NSEC_PER_MSEC);
-}
-
 static int window_take(const struct forward *b, const struct forwarder *f,
 		       const struct frames_generator *g, struct frames_sink *sink, struct window *w)
 {
@@ -109,54 +98,63 @@ static int window_take(const struct forward *b, const struct forwarder *f,
 	struct cputime begin;
 	int ret;
 
-	frames_await(sink, frames_sink_count(sink));
+	frames_sink_await(sink, frames_sink_count(sink));
 	*w = (struct window){0};
 	clock_sleep(b->window / 4);
 	ret = cputime_begin(&begin, ours, 2);
 	window_add(w, -1, f, g, sink);
 	clock_sleep(b->window);
-	frames_await(sink, (uint64_t)-w->received);
+	frames_sink_await(sink, (uint64_t)-w->received);
 	window_add(w, 1, f, g, sink);
 	return ret ? ret : cputime_end(&begin, ours, 2, &w->span);
+}
+
+/* Of who forwards, which says it itself, or of the kernel, which is watched. */
+struct polled {
+	const struct forwarder *forwarder;
+	const char *interface;
+	struct napi_watch *watch; /* NULL: it says it itself */
+	uint64_t packets, polls;
+};
+
+static uint64_t polls_read(void *of)
+{
+	struct polled *p = of;
+	struct napi_watched watched = {0};
+
+	if (!p->watch) {
+		forwarder_polls(p->forwarder, &p->packets, &p->polls);
+		return p->polls;
+	}
+	napi_watch_read(p->watch, p->interface, &watched);
+	p->packets = watched.packets;
+	p->polls = watched.polls;
+	return p->polls;
 }
 
 /* Of polls that found something; 0: not to be known. In a window of its own, as looking costs. */
 static double per_poll(struct forward *b, const struct forwarder *f)
 {
-	const char *interface = b->site.at.interface[0];
-	struct napi_watched watched = {0};
-	uint64_t packets[2] = {0}, polls[2] = {0};
-	struct napi_watch *watch = NULL;
+	struct polled p = {.forwarder = f, .interface = b->site.at.interface[0]};
+	uint64_t packets, polls;
 	struct error err;
-	int64_t limit;
+	bool any;
 
 	if (f->kind == FORWARDER_NONE)
 		return 0;
-	if (forwarder_polls(f, &packets[0], &polls[0]) == -EOPNOTSUPP &&
-	    napi_watch_open(&interface, 1, &watch, &err)) {
+	if (forwarder_polls(f, &p.packets, &p.polls) == -EOPNOTSUPP &&
+	    napi_watch_open(&p.interface, 1, &p.watch, &err)) {
 		figures_note(b->figures, "The kernel's packets a poll are not known: %.200s.",
 			     err.text);
 		return 0;
 	}
+	packets = p.packets;
+	polls = p.polls;
 	clock_sleep(b->window / 2);
-	limit = clock_now() + PATIENCE;
-	for (;;) {
-		if (watch) {
-			napi_watch_read(watch, interface, &watched);
-			packets[1] = watched.packets;
-			polls[1] = watched.polls;
-		} else {
-			forwarder_polls(f, &packets[1], &polls[1]);
-		}
-		if (polls[1] != polls[0] || clock_now() > limit)
-			break;
-		clock_sleep(NSEC_PER_MSEC);
-	}
-	if (watch)
-		napi_watch_close(watch);
-	return polls[1] == polls[0]
-		       ? 0
-		       : (double)(packets[1] - packets[0]) / (double)(polls[1] - polls[0]);
+	any = bench_await(polls_read, &p, polls);
+	if (p.watch)
+		napi_watch_close(p.watch);
+	return any ? (double)(p.packets - packets) / (double)(p.polls - polls) : 0;
 }
 
 static void figures_take(struct forward *b, const struct contestant *who, const struct window *w,
