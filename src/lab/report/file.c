@@ -51,32 +51,28 @@ static int beside_fill(int fd, const void *data, size_t size)
 	return all_write(fd, data, size) || fsync(fd) ? -1 : 0;
 }
 
+bool file_lock(int fd, const char *path)
+{
+	struct stat own, there;
+
+	while (flock(fd, LOCK_EX) && errno == EINTR)
+		;
+	return !fstat(fd, &own) && !stat(path, &there) && own.st_ino == there.st_ino;
+}
+
 /*
  * The file beside, locked; -1 with errno. Its name is always the same one, so what was left by one
- * that was killed is overwritten. Who had the lock before has given the file its name, or has
- * removed it: then there is another.
+ * that was killed is overwritten.
  */
 static int beside_open(const char *beside)
 {
-	struct stat own, there;
 	int fd, code;
 
-	for (;;) {
-		fd = open(beside, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
-		if (fd < 0)
-			return -1;
-		while (flock(fd, LOCK_EX) && errno == EINTR)
-			;
-		if (fstat(fd, &own))
-			break;
-		if (stat(beside, &there) || own.st_ino != there.st_ino) {
-			close(fd);
-			continue;
-		}
-		if (ftruncate(fd, 0))
-			break;
+	while ((fd = open(beside, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666)) >= 0 &&
+	       !file_lock(fd, beside))
+		close(fd);
+	if (fd < 0 || !ftruncate(fd, 0))
 		return fd;
-	}
 	code = errno;
 	close(fd);
 	errno = code;

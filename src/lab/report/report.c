@@ -200,8 +200,27 @@ int report_write(const json_t *results, const char *directory, struct error *err
 /* Of a file two directories down. */
 enum { INSIDE_MAX = PATH_MAX + 2 * NAME_MAX };
 
-/* Calls for each of flent's files there is; the first error ends it. */
-static int flent_each(const char *directory, int (*each)(const char *path, void *arg), void *arg)
+static bool is_flent(const char *name)
+{
+	return !fnmatch("*.flent.gz", name, 0);
+}
+
+/* A file of a report while it is written (file.h). */
+static bool is_unfinished(const char *name)
+{
+	return !strcmp(name, "." RESULTS_NAME ".new") || !strcmp(name, ".report.html.new") ||
+	       !fnmatch(".*.flent.gz.new", name, 0);
+}
+
+static bool is_ours(const char *name)
+{
+	return !strcmp(name, RESULTS_NAME) || !strcmp(name, "report.html") || is_flent(name) ||
+	       is_unfinished(name);
+}
+
+/* Calls for each file there whose name is one; the first error ends it. */
+static int files_each(const char *directory, bool (*is_one)(const char *name),
+		      int (*each)(const char *path, void *arg), void *arg)
 {
 	char path[INSIDE_MAX];
 	DIR *dir = opendir(directory);
@@ -209,7 +228,7 @@ static int flent_each(const char *directory, int (*each)(const char *path, void 
 	int rc = 0;
 
 	while (dir && !rc && (entry = readdir(dir))) {
-		if (fnmatch("*.flent.gz", entry->d_name, 0))
+		if (!is_one(entry->d_name))
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", directory, entry->d_name);
 		rc = each(path, arg);
@@ -247,7 +266,7 @@ static int report_move(const char *from, const char *to)
 	snprintf(old, sizeof(old), "%s/flent", to);
 	snprintf(new, sizeof(new), "%s/flent", from);
 	if (!rc)
-		rc = flent_each(old, file_remove, NULL);
+		rc = files_each(old, is_flent, file_remove, NULL);
 	if (rc)
 		return rc;
 	if (access(new, F_OK)) {
@@ -256,56 +275,22 @@ static int report_move(const char *from, const char *to)
 	}
 	if (mkdir(old, 0777) && errno != EEXIST)
 		return -errno;
-	rc = flent_each(new, file_move, old);
+	rc = files_each(new, is_flent, file_move, old);
 	return !rc && rmdir(new) ? -errno : rc;
 }
 
-/* What could be of a report, or of its files while they are written. */
-static bool name_of_ours(const char *name)
+/* Whose writer was killed; who lives has it locked, or the directory. */
+static int dead_remove(const char *path, void *arg)
 {
-	return !strcmp(name, RESULTS_NAME) || !strcmp(name, "report.html") ||
-	       !fnmatch("*.flent.gz", name, 0) || !fnmatch(".*.new", name, 0);
-}
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 
-/* Into what one that was killed has left; it was nowhere shown yet. */
-static void beside_clear(const char *directory)
-{
-	char path[INSIDE_MAX];
-	DIR *dir = opendir(directory);
-	const struct dirent *entry;
-
-	while (dir && (entry = readdir(dir))) {
-		if (!name_of_ours(entry->d_name))
-			continue;
-		snprintf(path, sizeof(path), "%s/%s", directory, entry->d_name);
+	(void)arg;
+	if (fd < 0)
+		return 0;
+	if (!flock(fd, LOCK_EX | LOCK_NB))
 		unlink(path);
-	}
-	if (dir)
-		closedir(dir);
-}
-
-/* A file beside another whose writer was killed; who lives has locked it. */
-static void unfinished_clear(const char *directory)
-{
-	DIR *dir = opendir(directory);
-	const struct dirent *entry;
-
-	while (dir && (entry = readdir(dir))) {
-		int fd;
-
-		if (strcmp(entry->d_name, "." RESULTS_NAME ".new") &&
-		    strcmp(entry->d_name, ".report.html.new") &&
-		    fnmatch(".*.flent.gz.new", entry->d_name, 0))
-			continue;
-		fd = openat(dirfd(dir), entry->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-		if (fd < 0)
-			continue;
-		if (!flock(fd, LOCK_EX | LOCK_NB))
-			unlinkat(dirfd(dir), entry->d_name, 0);
-		close(fd);
-	}
-	if (dir)
-		closedir(dir);
+	close(fd);
+	return 0;
 }
 
 /*
@@ -315,26 +300,22 @@ static void unfinished_clear(const char *directory)
 static int beside_make(const char *beside)
 {
 	char flent[PATH_MAX + 8];
-	struct stat own, there;
 	int fd;
 
 	for (;;) {
 		if (mkdir(beside, 0777) && errno != EEXIST)
 			return -errno;
 		fd = open(beside, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (fd < 0 && errno == ENOENT)
-			continue;
-		if (fd < 0)
+		if (fd < 0 && errno != ENOENT)
 			return -errno;
-		while (flock(fd, LOCK_EX) && errno == EINTR)
-			;
-		if (!fstat(fd, &own) && !stat(beside, &there) && own.st_ino == there.st_ino)
+		if (fd >= 0 && file_lock(fd, beside))
 			break;
-		close(fd); /* who had it before has removed it */
+		if (fd >= 0)
+			close(fd);
 	}
-	beside_clear(beside);
+	files_each(beside, is_ours, dead_remove, NULL);
 	snprintf(flent, sizeof(flent), "%s/flent", beside);
-	beside_clear(flent);
+	files_each(flent, is_ours, dead_remove, NULL);
 	rmdir(flent);
 	return fd;
 }
@@ -361,8 +342,8 @@ int report_replace(const json_t *results, const char *directory, struct error *e
 	fd = beside_make(beside);
 	if (fd < 0)
 		return error_set(err, fd, "%s: %s", beside, strerror(-fd));
-	unfinished_clear(directory);
-	unfinished_clear(flent);
+	files_each(directory, is_unfinished, dead_remove, NULL);
+	files_each(flent, is_unfinished, dead_remove, NULL);
 	rc = report_write(results, beside, &why);
 	if (!rc && (rc = report_move(beside, directory)))
 		error_set(&why, rc, "%s: %s", directory, strerror(-rc));
