@@ -491,6 +491,37 @@ static void probes_come_back_in_their_class(void **state)
 	close(fd);
 }
 
+/* Control is off its CPU while it chooses the start: what is due meanwhile is of the step. */
+static void what_is_due_while_it_starts_counts(void **state)
+{
+	struct load_config config = config_of();
+	int64_t start, end[RRUL_STEPS];
+	struct rrul_probe *probe;
+	struct rrul_echo *echo;
+	struct error err = {0};
+	int ret;
+
+	(void)state;
+	config.timeout = 60 * NSEC_PER_SEC;
+	while ((ret = rrul_echo_start(&config, &place, &echo, &err)) == -EADDRINUSE)
+		place.port += 8;
+	assert_int_equal(ret, 0);
+	assert_int_equal(rrul_probe_start(&config, &place, &probe, &err), 0);
+	rrul_probe_starting(probe);
+	start = clock_now();
+	clock_sleep(200 * MS);
+	end[RRUL_IDLE] = 0;
+	end[RRUL_LOAD] = 100 * MS;
+	rrul_probe_measure(probe, start, end);
+	rrul_probe_end(probe);
+	rrul_probe_join(probe);
+	/* 20 in 100 ms, and one more where the time begins with it. */
+	for (unsigned i = 0; i < RRUL_ICMP; i++)
+		assert_in_range(rrul_probe_tally(probe, i, RRUL_LOAD)->sent, 19, 21);
+	rrul_probe_free(probe);
+	rrul_echo_stop(echo);
+}
+
 static void pings_are_answered(void **state)
 {
 	struct stream_address to;
@@ -537,6 +568,7 @@ int main(void)
 		cmocka_unit_test_teardown(threads_are_told, run_stop),
 		cmocka_unit_test_teardown(what_cannot_be_is_named, run_stop),
 		cmocka_unit_test(probes_come_back_in_their_class),
+		cmocka_unit_test(what_is_due_while_it_starts_counts),
 		cmocka_unit_test(pings_are_answered),
 	};
 
