@@ -69,22 +69,6 @@ static unsigned cpu_last(void)
 	return last;
 }
 
-/* One that was waited for has still to be taken off the kernel's list, for which it needs a CPU. */
-static bool goes(pid_t tid)
-{
-	int64_t limit = clock_now() + PATIENCE;
-
-	do {
-		json_t *seen = place_observe(tid);
-
-		if (!seen)
-			return true;
-		json_decref(seen);
-		clock_sleep(1000000);
-	} while (clock_now() < limit);
-	return false;
-}
-
 static void hogs_use_the_cpus_they_are_given(void **state)
 {
 	struct spec_antagonist spec = {.key = "hog", .kind = SPEC_HOG, .threads = 2, .nice = 4};
@@ -115,7 +99,7 @@ static void hogs_use_the_cpus_they_are_given(void **state)
 	assert_true(json_real_value(json_object_get(did, "duration_s")) > 0);
 	json_decref(did);
 	for (int i = 0; i < 2; i++)
-		assert_true(goes(tids[i]));
+		assert_true(netns_thread_goes(tids[i]));
 }
 
 /* On each CPU, and in nobody's way. */

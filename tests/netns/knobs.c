@@ -627,21 +627,6 @@ static void assert_observed(pid_t tid, const char *cpus, const char *class, int 
 	json_decref(o);
 }
 
-/* The kernel says that a thread has ended a moment before it is gone. */
-static bool is_gone(pid_t tid)
-{
-	json_t *o = NULL;
-
-	for (int i = 0; i < 60000 && (!i || o); i++) {
-		if (i)
-			usleep(1000);
-		json_decref(o);
-		o = place_observe(tid);
-	}
-	json_decref(o);
-	return !o;
-}
-
 static void kernel_threads_are_placed(void **state)
 {
 	struct spec_placement placement = {
@@ -675,7 +660,7 @@ static void kernel_threads_are_placed(void **state)
 	must(place_kernel_napi(name, &placement, &err), &err);
 	closed(knobs);
 	must(place_restore(&err), &err);
-	assert_true(is_gone(pid));
+	assert_true(netns_thread_goes(pid));
 }
 
 static void a_veths_interrupts_are_rps(void **state)

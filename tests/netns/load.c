@@ -99,6 +99,16 @@ static uint64_t count(const char *key)
 	return (uint64_t)json_integer_value(value);
 }
 
+/* One that nothing happens to. */
+static void run(const struct load_ops *ops, struct load_config *config, int64_t duration)
+{
+	both_start(ops, config);
+	ops->client_measure(client, duration);
+	clock_sleep(duration);
+	client_stop(ops);
+	assert_int_equal(count("sent"), count("received") + count("lost"));
+}
+
 /* Of a run that is done again for longer. */
 static void run_again(const struct load_ops *ops)
 {
@@ -164,11 +174,7 @@ static void a_flood_crosses_a_link_both_ways(void **state)
 
 	*state = (void *)(uintptr_t)LOAD_STREAM;
 	for (int64_t duration = 300 * MS; duration <= LONGEST; duration *= 2) {
-		both_start(&load_stream, &config);
-		load_stream.client_measure(client, duration);
-		clock_sleep(duration);
-		client_stop(&load_stream);
-		assert_int_equal(count("sent"), count("received") + count("lost"));
+		run(&load_stream, &config, duration);
 		assert_int_equal(count("duplicated"), 0);
 		/* Behind a flood the server may hear late that it is measured. */
 		if (count("received") > 0) {
@@ -204,11 +210,7 @@ static void rrul_crosses_a_link(void **state)
 
 	*state = (void *)(uintptr_t)LOAD_RRUL;
 	for (int64_t duration = 400 * MS; duration <= LONGEST; duration *= 2) {
-		both_start(&load_rrul, &config);
-		load_rrul.client_measure(client, duration);
-		clock_sleep(duration);
-		client_stop(&load_rrul);
-		assert_int_equal(count("sent"), count("received") + count("lost"));
+		run(&load_rrul, &config, duration);
 		if (bytes_crossed() && pings_came())
 			return;
 		run_again(&load_rrul);

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <lab/run/place.h>
 #include <port/netdev.h>
 
 /* The IEEE's number for local experiments. */
@@ -218,6 +219,20 @@ int netns_wait(pid_t child, int seconds)
 	kill(child, SIGKILL);
 	waitpid(child, &status, 0);
 	return -1;
+}
+
+bool netns_thread_goes(pid_t tid)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+	json_t *seen = place_observe(tid);
+
+	for (int i = 0; i < NETNS_SECONDS * 1000 && seen; i++) {
+		nanosleep(&pause, NULL);
+		json_decref(seen);
+		seen = place_observe(tid);
+	}
+	json_decref(seen);
+	return !seen;
 }
 
 static int run_shell(void *arg)

@@ -72,6 +72,11 @@ pid_t netns_fork_up(const struct netns_links *links, unsigned ns, int (*body)(vo
 bool netns_up(int up);
 /* -1: it was killed or did not end within the seconds, and has been killed then. */
 int netns_wait(pid_t child, int seconds);
+/*
+ * Whether a thread that has been stopped is seen no more (place_observe), which is waited for: to
+ * be taken off the kernel's list it needs a CPU once more.
+ */
+bool netns_thread_goes(pid_t tid);
 
 /*
  * A TCP connection from one namespace to an address in another, on which the client sends so many

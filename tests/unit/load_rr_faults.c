@@ -156,8 +156,6 @@ static void a_stall_holds_what_is_under_way(void **state)
 	}
 }
 
-/* Few outstanding: what is due meanwhile is held, and by the server's fault, not the generator's.
- */
 static bool held_is_seen(void)
 {
 	/* Of 400 that were due then only those near its end waited less than RR_LATE. */
@@ -167,6 +165,8 @@ static bool held_is_seen(void)
 		       json_integer_value(latency("response", "p99"));
 }
 
+/* Few outstanding: what is due meanwhile is held, and by the server's fault, not the generator's.
+ */
 static void held_requests_keep_their_time(void **state)
 {
 	const struct load_config config = {

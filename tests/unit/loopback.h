@@ -3,6 +3,8 @@
 #ifndef LOOPBACK_H
 #define LOOPBACK_H
 
+#include "test.h"
+
 #include <arpa/inet.h>
 #include <inttypes.h>
 #include <netinet/in.h>

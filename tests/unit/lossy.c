@@ -189,7 +189,6 @@ static void *lossy_run(void *arg)
 	struct lossy *l = arg;
 
 	loopback_stay();
-
 	while (!l->stop) {
 		struct pollfd p[2 + FLOWS + 2 * CONNECTIONS];
 		unsigned flows = l->flows, pipes = l->pipes;
